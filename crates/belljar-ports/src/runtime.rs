@@ -1,0 +1,187 @@
+//! [`Runtime`]: an engine that makes sandboxes.
+//!
+//! ## What every engine must hold to
+//! * **Findable.** Whatever belongs to a sandbox (processes, mounts, namespaces, interfaces, cgroups, files) is found from its id alone.
+//!   [`Runtime::destroy`] works after any crash, on any remains, and twice.
+//! * **Dead or whole.** [`Runtime::create`] returns after the agent has answered, or leaves nothing behind. If the caller dies half-way,
+//!   [`Runtime::inventory`] shows the remains and `destroy` removes them.
+//! * **Outlives its maker.** A sandbox does not die with the process that made it; [`Runtime::adopt`] takes it over.
+//! * **No silent downgrade.** A limit or rule that cannot be enforced is an error of `create`.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use belljar_types::{EndReason, EngineReport, Execution, Invalid, IsolationClass, LayerDigest, SandboxId, SandboxSpec, SnapshotId, Usage};
+
+use crate::{Capabilities, Guest, GuestError};
+
+/// How a sandbox was found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Presence {
+    /// It runs and can be adopted.
+    Running(Execution),
+    /// Its processes are frozen in memory.
+    Frozen(Execution),
+    /// It ended by itself; its remains wait for [`Runtime::destroy`].
+    Ended(EndReason),
+    /// Its making was cut short; its remains wait for [`Runtime::destroy`].
+    HalfMade,
+}
+
+/// A sandbox of this engine that exists on this host in some way.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Found {
+    /// Whose it is.
+    pub id: SandboxId,
+    /// In what state.
+    pub presence: Presence,
+}
+
+/// What a snapshot holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SnapshotKind {
+    /// Files only; a sandbox made from it boots anew.
+    Filesystem,
+    /// Files and memory; a sandbox made from it goes on.
+    Memory,
+}
+
+/// A snapshot that was taken.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SnapshotRecord {
+    /// Its name.
+    pub id: SnapshotId,
+    /// What it holds.
+    pub kind: SnapshotKind,
+    /// All layers of its root, lowest first.
+    pub layers: Vec<LayerDigest>,
+}
+
+/// Why an engine did not do what it was asked. The variant says what was being attempted.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RuntimeError {
+    /// The request itself is wrong; nothing was changed.
+    #[error("refused the request")]
+    Invalid(#[from] Invalid),
+    /// This engine cannot do that, on this host or at all.
+    #[error("the {class} class does not support {verb}: {reason}")]
+    Unsupported {
+        /// The engine.
+        class: IsolationClass,
+        /// What was asked.
+        verb: &'static str,
+        /// Why not, and what to do instead.
+        reason: String,
+    },
+    /// The engine does not work on this host.
+    #[error("the {class} class does not work on this host: {reason}")]
+    Unavailable {
+        /// The engine.
+        class: IsolationClass,
+        /// The check that failed and its fix.
+        reason: String,
+    },
+    /// There is no such sandbox.
+    #[error("sandbox {id} is not here")]
+    NotFound {
+        /// The id asked for.
+        id: SandboxId,
+    },
+    /// There is one already.
+    #[error("sandbox {id} exists already")]
+    Exists {
+        /// The id asked for.
+        id: SandboxId,
+    },
+    /// Another run of the sandbox is current.
+    #[error("sandbox {id} is not in the state this needs: {state}")]
+    WrongState {
+        /// The sandbox.
+        id: SandboxId,
+        /// What state it is in.
+        state: String,
+    },
+    /// The host has no more of something: slots, disk, memory.
+    #[error("the host is out of {resource}")]
+    Exhausted {
+        /// What ran out.
+        resource: &'static str,
+    },
+    /// The sandbox ended while it was being made or asked.
+    #[error("sandbox {id} ended: {reason:?}")]
+    Ended {
+        /// The sandbox.
+        id: SandboxId,
+        /// Why.
+        reason: EndReason,
+        /// What the engine said last, made safe to print.
+        detail: String,
+    },
+    /// The host's kernel or the engine's program failed.
+    #[error("{operation} for sandbox {id}")]
+    Host {
+        /// What was being attempted.
+        operation: &'static str,
+        /// For whom.
+        id: SandboxId,
+        /// What went wrong.
+        #[source]
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// The agent did not answer as it must.
+    #[error("talk to the agent of sandbox {id}")]
+    Agent {
+        /// The sandbox.
+        id: SandboxId,
+        /// What went wrong.
+        #[source]
+        source: GuestError,
+    },
+}
+
+/// An engine.
+#[async_trait]
+pub trait Runtime: Send + Sync {
+    /// The class it provides.
+    fn class(&self) -> IsolationClass;
+
+    /// What it can do here.
+    fn capabilities(&self) -> Capabilities;
+
+    /// Tries itself out on this host and reports. Costs time; call it at start and for `doctor`.
+    async fn probe(&self) -> EngineReport;
+
+    /// Makes a sandbox and waits until its agent answers. On error nothing is left.
+    async fn create(&self, spec: &SandboxSpec) -> Result<Execution, RuntimeError>;
+
+    /// The agent of a running sandbox, whoever made it. Cheap; connections are kept by the engine.
+    async fn guest(&self, id: &SandboxId) -> Result<Arc<dyn Guest>, RuntimeError>;
+
+    /// Takes over a sandbox that another process made. Its agent has answered when this returns.
+    async fn adopt(&self, id: &SandboxId) -> Result<Execution, RuntimeError>;
+
+    /// Everything of this engine on this host, whole or not.
+    async fn inventory(&self) -> Result<Vec<Found>, RuntimeError>;
+
+    /// Ends a sandbox and removes every trace of it. Does nothing, successfully, if there is none.
+    async fn destroy(&self, id: &SandboxId) -> Result<(), RuntimeError>;
+
+    /// Waits until the sandbox is no longer running and says why. Does not remove it.
+    async fn ended(&self, id: &SandboxId) -> Result<EndReason, RuntimeError>;
+
+    /// What it used so far, counted by the host.
+    async fn usage(&self, id: &SandboxId) -> Result<Usage, RuntimeError>;
+
+    /// Stops all its processes where they stand.
+    async fn pause(&self, id: &SandboxId) -> Result<(), RuntimeError>;
+
+    /// Lets a paused sandbox go on.
+    async fn resume(&self, id: &SandboxId) -> Result<Execution, RuntimeError>;
+
+    /// Freezes its state under a name; the sandbox goes on.
+    async fn snapshot(&self, id: &SandboxId, snapshot: &SnapshotId, kind: SnapshotKind) -> Result<SnapshotRecord, RuntimeError>;
+
+    /// Makes a new sandbox from a snapshot, or fails leaving nothing. `spec.layers` is ignored: the snapshot has them.
+    async fn fork(&self, snapshot: &SnapshotId, spec: &SandboxSpec) -> Result<Execution, RuntimeError>;
+}

@@ -1,0 +1,145 @@
+//! Typed ids. A sandbox id is not an execution id is not a process id; mixing two does not compile.
+//!
+//! A [`SandboxId`] stays with a sandbox for life; an [`ExecutionId`] names one run of it (a resume or a restart makes a new one), so that
+//! whoever acts for an old run is found out.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::Invalid;
+
+const RANDOM_ALPHABET: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyz23456789";
+
+/// 20 characters of 5 bits: 100 bits that nobody guesses, fit for a host name.
+fn random_text(first: char) -> String {
+    let mut bytes = [0u8; 19];
+    getrandom::fill(&mut bytes).expect("the kernel has randomness after boot");
+    let mut text = String::with_capacity(20);
+    text.push(first);
+    text.extend(bytes.iter().map(|b| char::from(RANDOM_ALPHABET[usize::from(b & 31)])));
+    text
+}
+
+fn check(kind: &str, text: &str, min: usize, max: usize, allowed: fn(u8) -> bool, alphabet: &str) -> Result<(), Invalid> {
+    let ok = (min..=max).contains(&text.len()) && text.bytes().all(allowed) && text.as_bytes()[0].is_ascii_alphanumeric();
+    if ok { Ok(()) } else { Err(Invalid::new(kind, format!("{min} to {max} characters of {alphabet}, the first a letter or digit"), text)) }
+}
+
+macro_rules! id {
+    ($(#[$doc:meta])* $name:ident, $field:literal, $min:literal..=$max:literal, $allowed:expr, $alphabet:literal) => {
+        $(#[$doc])*
+        #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
+        #[serde(try_from = "String", into = "String")]
+        pub struct $name(String);
+
+        impl $name {
+            /// The id as text.
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = Invalid;
+            fn from_str(text: &str) -> Result<Self, Invalid> {
+                check($field, text, $min, $max, $allowed, $alphabet)?;
+                Ok(Self(text.to_owned()))
+            }
+        }
+
+        impl TryFrom<String> for $name {
+            type Error = Invalid;
+            fn try_from(text: String) -> Result<Self, Invalid> {
+                text.parse()
+            }
+        }
+
+        impl From<$name> for String {
+            fn from(id: $name) -> String {
+                id.0
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+    };
+}
+
+fn host_label(b: u8) -> bool {
+    b.is_ascii_lowercase() || b.is_ascii_digit()
+}
+
+fn name(b: u8) -> bool {
+    b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.')
+}
+
+id! {
+    /// One sandbox, from its creation to its end, through pauses and moves. Fit for a host name and a directory name.
+    SandboxId, "sandbox id", 16..=32, host_label, "a-z and 0-9"
+}
+id! {
+    /// One run of a sandbox: new at every start, resume and fork.
+    ExecutionId, "execution id", 16..=32, host_label, "a-z and 0-9"
+}
+id! {
+    /// A frozen state of a sandbox.
+    SnapshotId, "snapshot id", 16..=32, host_label, "a-z and 0-9"
+}
+id! {
+    /// One process in a sandbox, chosen by the client or given: starting the same id twice is one start.
+    ProcessId, "process id", 1..=64, name, "A-Z, a-z, 0-9, '-', '_' and '.'"
+}
+id! {
+    /// The name of a template.
+    TemplateName, "template name", 1..=64, name, "A-Z, a-z, 0-9, '-', '_' and '.'"
+}
+
+macro_rules! random {
+    ($($name:ident => $first:literal),*) => {$(
+        impl $name {
+            /// A fresh id that was never used before.
+            pub fn random() -> Self {
+                Self(random_text($first))
+            }
+        }
+    )*};
+}
+random!(SandboxId => 's', ExecutionId => 'e', SnapshotId => 'n', ProcessId => 'p');
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn random_ids_parse_and_differ() {
+        let (a, b) = (SandboxId::random(), SandboxId::random());
+        assert_ne!(a, b);
+        assert_eq!(a.as_str().parse::<SandboxId>().unwrap(), a);
+        assert_eq!(a.as_str().len(), 20);
+    }
+
+    #[test]
+    fn ids_that_could_leave_a_directory_are_refused() {
+        for bad in ["", "..", "../../etc/passwd00", "-rf", "a/b", "a\0b", "A234567890123456789"] {
+            assert!(bad.parse::<SandboxId>().is_err(), "{bad:?}");
+        }
+        for bad in ["", ".", "..", ".hidden", "-x", "a/b"] {
+            assert!(bad.parse::<ProcessId>().is_err(), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn refusals_name_the_field() {
+        let error = "a b".parse::<ProcessId>().unwrap_err();
+        assert!(error.to_string().starts_with("process id: expected 1 to 64 characters"), "{error}");
+    }
+}

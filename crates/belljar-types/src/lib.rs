@@ -1,0 +1,31 @@
+//! The words every other crate speaks: ids that cannot be mixed up, what a sandbox is made from, what it may use, how
+//! processes and files inside it are named, and how bad input is refused.
+//!
+//! Nothing here does I/O (ids draw randomness, that is all), knows an engine, or knows a vendor.
+
+mod file;
+mod id;
+mod invalid;
+mod isolation;
+mod limits;
+mod path;
+mod process;
+mod sandbox;
+mod secret;
+mod template;
+mod usage;
+
+pub use file::{ByteRange, EntryName, FileEvent, FileEventKind, FileInfo, FileKind, ListOptions, SearchHit, SearchQuery, WriteOptions};
+pub use id::{ExecutionId, ProcessId, SandboxId, SnapshotId, TemplateName};
+pub use invalid::Invalid;
+pub use isolation::{Check, CheckOutcome, EngineReport, IsolationClass, IsolationRequest};
+pub use limits::Limits;
+pub use path::{GuestPath, escape_untrusted};
+pub use process::{
+    ExitStatus, KillCause, Offsets, OutputEvent, Overflow, ProcessInfo, ProcessSpec, PtySize, Signal, SpoolPolicy, StreamKind, Termination,
+    UserName,
+};
+pub use sandbox::{EndReason, Execution, Network, PrivilegePolicy, SandboxSpec};
+pub use secret::Secret;
+pub use template::{LayerDigest, Template, TemplateDefaults};
+pub use usage::{GuestMetrics, ListeningPort, Usage};
