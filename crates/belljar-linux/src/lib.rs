@@ -1,0 +1,5 @@
+//! Everything Belljar asks of the Linux kernel, behind safe functions.
+//!
+//! This is the only crate with `unsafe`: whoever audits memory safety reads this crate and no other. It knows nothing of
+//! sandboxes; it offers namespaces, mounts, cgroups, quotas, filters and processes, each in its own module.
+#![allow(unsafe_code, reason = "the one crate where system calls without a safe wrapper are made; see the lint note in the workspace manifest")]
