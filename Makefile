@@ -1,0 +1,36 @@
+# The few commands of this repository. `make help` lists them; everything else is cargo.
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.PHONY: help setup guest build test test-full bench clean
+
+TARGET := x86_64-unknown-linux-gnu
+TARGET_DIR := $(or $(CARGO_TARGET_DIR),target)
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: ## install what is missing on this machine (Debian, root)
+	@scripts/setup
+
+# Static on the gnu target, so that no further toolchain is needed. --target keeps crt-static away from build scripts and macros.
+guest: ## build the static agent: target/guest/belljar-guest
+	RUSTFLAGS="-C target-feature=+crt-static" cargo build --locked --package belljar-guest --profile guest --target $(TARGET)
+	@install -D -m 0755 $(TARGET_DIR)/$(TARGET)/guest/belljar-guest target/guest/belljar-guest
+	@printf 'guest: target/guest/belljar-guest, %d kB\n' $$(( $$(stat -c %s target/guest/belljar-guest) / 1024 ))
+
+build: guest ## build everything, optimised
+	cargo build --locked --workspace --release
+
+test: ## everything that must hold, quick slice (root)
+	@scripts/test
+
+test-full: ## the same with the full counts: 1,000 creates per class, 200 kills, 1 GiB files (root)
+	@BELLJAR_FULL=1 scripts/test
+
+bench: guest ## measure against bwrap, runsc and crun; writes bench/results/ (root)
+	cargo run --locked --release --package belljar-testkit --bin bench
+
+clean: ## remove what was built and the tests' state
+	cargo clean
+	rm -rf --one-file-system .cache target/guest
