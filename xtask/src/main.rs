@@ -55,9 +55,12 @@ fn run() -> Result<Vec<finding::Finding>, Failure> {
     }
 }
 
+/// Where cargo says this program's manifest is, so that it works from any directory; the current directory without cargo.
 fn repository_root() -> Result<PathBuf, Failure> {
-    let here = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
-    Ok(here.parent().ok_or("xtask has no parent directory")?.to_owned())
+    match std::env::var_os("CARGO_MANIFEST_DIR") {
+        Some(manifest) => Ok(PathBuf::from(manifest).parent().ok_or("xtask has no parent directory")?.to_owned()),
+        None => Ok(std::env::current_dir()?),
+    }
 }
 
 /// A closed pipe (`| head`) is no reason to fail.

@@ -11,7 +11,7 @@ mod papers;
 mod places;
 mod promises;
 mod size;
-mod unsafe_code;
+mod unsafe_fence;
 
 use std::path::Path;
 
@@ -28,7 +28,7 @@ pub(crate) fn all(root: &Path) -> Result<Vec<Finding>, Failure> {
     findings.extend(layering::check(&tree, &packages));
     findings.extend(external::check(&tree, &packages));
     findings.extend(lints::check(&tree, &packages));
-    findings.extend(unsafe_code::check(&tree));
+    findings.extend(unsafe_fence::check(&tree));
     findings.extend(size::check(&tree));
     findings.extend(module_docs::check(&tree));
     findings.extend(names::check(&tree));
