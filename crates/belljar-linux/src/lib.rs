@@ -3,3 +3,20 @@
 //! This is the only crate with `unsafe`: whoever audits memory safety reads this crate and no other. It knows nothing of
 //! sandboxes; it offers namespaces, mounts, cgroups, quotas, filters and processes, each in its own module.
 #![allow(unsafe_code, reason = "the one crate where system calls without a safe wrapper are made; see the lint note in the workspace manifest")]
+
+mod clone;
+pub mod btrfs;
+pub mod caps;
+pub mod cgroup;
+pub mod child;
+pub mod idmap;
+pub mod landlock;
+pub mod launch;
+pub mod loopdev;
+pub mod mount;
+pub mod netns;
+pub mod pidfd;
+pub mod resolve;
+pub mod rlimit;
+pub mod seccomp;
+pub mod shim;

@@ -1,0 +1,101 @@
+//! Children that share this process's memory for as long as they are being prepared.
+//!
+//! A server with a large heap must not copy its page tables, and make every other thread fault its pages back in, each time it
+//! starts a sandbox. So the child is cloned with `CLONE_VM`: it runs on a stack of its own, in our memory, on data prepared
+//! beforehand, and makes system calls only. Whoever calls [`clone_on`] promises exactly that.
+
+use std::ffi::{c_int, c_void};
+use std::io;
+use std::ptr::NonNull;
+
+/// A stack for a child, with a page below it that nothing can be written to.
+pub(crate) struct Stack {
+    base: NonNull<c_void>,
+    length: usize,
+}
+
+const GUARD: usize = 4096;
+
+impl Stack {
+    pub(crate) fn new(size: usize) -> io::Result<Self> {
+        let length = size + GUARD;
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_STACK | libc::MAP_NORESERVE;
+        // SAFETY: asks for a fresh mapping anywhere; no existing memory is touched.
+        let base = unsafe { libc::mmap(std::ptr::null_mut(), length, libc::PROT_READ | libc::PROT_WRITE, flags, -1, 0) };
+        let base = NonNull::new(base).filter(|base| base.as_ptr() != libc::MAP_FAILED).ok_or_else(io::Error::last_os_error)?;
+        let stack = Self { base, length };
+        // SAFETY: the first page of the mapping that was just made, which is page-aligned and longer than a page.
+        if unsafe { libc::mprotect(stack.base.as_ptr(), GUARD, libc::PROT_NONE) } != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(stack)
+    }
+
+    fn top(&self) -> *mut c_void {
+        // SAFETY: one past the end of the mapping, which is page-aligned as the ABI's 16 bytes need.
+        unsafe { self.base.as_ptr().byte_add(self.length) }
+    }
+}
+
+impl Drop for Stack {
+    fn drop(&mut self) {
+        // SAFETY: the mapping is ours alone; whoever ran on it has ended or has another memory by now.
+        unsafe { libc::munmap(self.base.as_ptr(), self.length) };
+    }
+}
+
+/// All signals of this thread held back until dropped: a child in our memory must not run our handlers.
+pub(crate) struct BlockedSignals(libc::sigset_t);
+
+impl BlockedSignals {
+    pub(crate) fn all() -> io::Result<Self> {
+        // SAFETY: all-zero bytes are a valid `sigset_t`.
+        let mut every: libc::sigset_t = unsafe { std::mem::zeroed() };
+        let mut before = every;
+        // SAFETY: `every` is a valid set to fill.
+        unsafe { libc::sigfillset(&raw mut every) };
+        // SAFETY: both sets are valid, and the mask changed is this thread's own.
+        match unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &raw const every, &raw mut before) } {
+            0 => Ok(Self(before)),
+            error => Err(io::Error::from_raw_os_error(error)),
+        }
+    }
+}
+
+impl Drop for BlockedSignals {
+    fn drop(&mut self) {
+        // SAFETY: puts back this thread's mask as it was found.
+        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const self.0, std::ptr::null_mut()) };
+    }
+}
+
+/// Starts `child` on `stack`. The child sends no signal when it ends, so nobody who waits for other children sees it.
+///
+/// # Safety
+/// With `CLONE_VM`, `child` must only make system calls on memory that stays valid until it has ended or executed a program: no
+/// allocation, no lock, no panic. `argument` and `stack` must live as long.
+pub(crate) unsafe fn clone_on(
+    stack: &Stack,
+    flags: c_int,
+    child: extern "C" fn(*mut c_void) -> c_int,
+    argument: *mut c_void,
+) -> io::Result<libc::pid_t> {
+    // SAFETY: the caller vouches for `child` and `argument`; the stack's top is aligned and its memory writable.
+    let pid = unsafe { libc::clone(child, stack.top(), flags, argument) };
+    if pid < 0 { Err(io::Error::last_os_error()) } else { Ok(pid) }
+}
+
+/// Waits for a child made by [`clone_on`] and forgets it.
+pub(crate) fn wait_for_clone(pid: libc::pid_t) -> io::Result<()> {
+    loop {
+        let mut status = 0;
+        // SAFETY: `status` is a valid place to write to.
+        if unsafe { libc::waitpid(pid, &raw mut status, libc::__WALL) } >= 0 {
+            return Ok(());
+        }
+        let error = io::Error::last_os_error();
+        if error.kind() != io::ErrorKind::Interrupted {
+            return Err(error);
+        }
+    }
+}
