@@ -1,0 +1,239 @@
+//! Runs `mmdebstrap` and takes what it makes as a layer, through the same guarded unpacking as any archive.
+//!
+//! The new system never lies on disk twice: the builder writes a tar to a pipe, and the pipe is unpacked into the store.
+
+use std::fs;
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStderr, Command, Stdio};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use super::{Recipe, RecipeError, sources};
+use crate::archive::tree::Tree;
+use crate::archive::{ArchiveForm, ArchiveLimits, unpack};
+use crate::plant::{self, Owned};
+use crate::store::Staged;
+use crate::{ArchiveError, ImageError, LayerInfo, LayerStore, Progress, ProgressSink, Refusal, StoreError};
+
+const HOST_CERTIFICATES: &str = "/usr/local/share/ca-certificates";
+const LAST_WORDS: usize = 2000;
+/// Proxies are the machine's own business, like its apt sources; the rest of the environment is not the builder's.
+const PASSED_ENVIRONMENT: [&str; 7] = ["PATH", "http_proxy", "https_proxy", "no_proxy", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY"];
+
+/// Everything a build needs, gathered before it starts, so that what is missing is said at once.
+#[derive(Debug)]
+pub(super) struct Plan<'a> {
+    recipe: &'a Recipe,
+    pub(super) builder: String,
+    pub(super) sources: Vec<String>,
+    pub(super) certificates: Vec<Vec<u8>>,
+}
+
+impl<'a> Plan<'a> {
+    pub(super) fn new(recipe: &'a Recipe) -> Result<Self, RecipeError> {
+        let version = Command::new("mmdebstrap").arg("--version").output().map_err(RecipeError::Builder)?;
+        let sources = if recipe.sources.is_empty() {
+            sources::for_suite(Path::new("/etc/apt"), &recipe.suite).map_err(RecipeError::Sources)?
+        } else {
+            recipe.sources.clone()
+        };
+        if sources.is_empty() {
+            return Err(RecipeError::NoSources { suite: recipe.suite.clone() });
+        }
+        let builder = String::from_utf8_lossy(&version.stdout).into_owned();
+        Ok(Self { recipe, builder, sources, certificates: certificates(recipe)? })
+    }
+
+    pub(super) fn build(&self, store: &LayerStore, origin: &str, progress: &dyn ProgressSink) -> Result<LayerInfo, ImageError> {
+        let staging = store.staging_directory();
+        let staged = |source| StoreError::Stage { path: staging.clone(), source };
+        let scratch = Staged::new(&staging).map_err(staged)?;
+        let mut command = self.command(&scratch.path()).map_err(staged)?;
+        progress.report(Progress::Step(&format!("building template {}", self.recipe.name)));
+        store.make_layer(origin, |tree, _| {
+            let mut builder = Builder::start(&mut command, &self.sources)?;
+            let root = rustix::io::fcntl_dupfd_cloexec(tree.root(), 0).map_err(|e| staged(e.into()))?;
+            let unpacked = builder.follow(progress, |stream| unpack(stream, ArchiveForm::RootFilesystem, ArchiveLimits::default(), tree));
+            let finished = builder.finish();
+            match unpacked {
+                // The builder's own failure explains a torn archive, but a refusal explains the builder's broken pipe.
+                Err(error) if !matches!(error.refusal(), None | Some(Refusal::Damaged(_))) => return Err(error.into()),
+                unpacked => {
+                    finished?;
+                    unpacked?;
+                }
+            }
+            progress.report(Progress::Step("finishing the root filesystem"));
+            self.plant(&mut Tree::from_root(root))
+        })
+    }
+
+    fn command(&self, scratch: &Path) -> io::Result<Command> {
+        let recipe = self.recipe;
+        let mut command = Command::new("mmdebstrap");
+        command.args(["--mode=root", "--format=tar", "--skip=output/dev"]).arg(format!("--variant={}", recipe.variant));
+        if !recipe.packages.is_empty() {
+            command.arg(format!("--include={}", recipe.packages.join(",")));
+        }
+        command.args(recipe.exclude.iter().map(|pattern| format!("--dpkgopt=path-exclude={pattern}")));
+        command.args(recipe.keep.iter().map(|pattern| format!("--dpkgopt=path-include={pattern}")));
+        // Inside as well, packages bring only what they need, and a question nobody can answer does not stop them.
+        command.args(["--aptopt=APT::Install-Recommends \"false\"", "--aptopt=Acquire::Languages \"none\""]);
+        for (number, certificate) in self.certificates.iter().enumerate() {
+            let file = scratch.join(format!("ca-{number}.crt"));
+            fs::write(&file, certificate)?;
+            let target = format!("/usr/local/share/ca-certificates/host-{number}.crt");
+            command.arg(format!("--customize-hook=upload {} {target}", file.display()));
+        }
+        if !self.certificates.is_empty() {
+            command.arg("--customize-hook=chroot \"$1\" update-ca-certificates");
+        }
+        if !recipe.steps.is_empty() {
+            let script = scratch.join("steps.sh");
+            fs::write(&script, recipe.steps.join("\n"))?;
+            command.arg(format!("--customize-hook=chroot \"$1\" /bin/sh -e < {}", script.display()));
+        }
+        command.args([&recipe.suite, "-", "-"]);
+        command.env_clear().env("LC_ALL", "C.UTF-8").env("TMPDIR", std::env::var_os("TMPDIR").unwrap_or_else(|| "/var/tmp".into()));
+        command.envs(PASSED_ENVIRONMENT.iter().filter_map(|name| Some((name, std::env::var_os(name)?))));
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        Ok(command)
+    }
+
+    /// What every sandbox expects, then what the recipe lists.
+    fn plant(&self, tree: &mut Tree) -> Result<(), ImageError> {
+        let mut write = |path: &str, content: &str, mode: u32| {
+            let planted = plant::file(tree, path.as_bytes(), &mut content.as_bytes(), Owned::root(mode));
+            planted.map_err(|source| RecipeError::Plant { path: path.to_owned(), source })
+        };
+        // An empty machine id is filled by whoever boots; a copied one would make all sandboxes one machine.
+        write("etc/machine-id", "", 0o444)?;
+        write("etc/resolv.conf", "", 0o644)?;
+        write("etc/hostname", "sandbox\n", 0o644)?;
+        write("etc/hosts", "127.0.0.1 localhost\n::1 localhost ip6-localhost ip6-loopback\n", 0o644)?;
+        for file in &self.recipe.files {
+            write(&file.path, file.content.trim_start_matches('\n'), file.mode)?;
+        }
+        for (path, mode) in crate::MOUNT_POINTS {
+            let planted = plant::directory(tree, path.as_bytes(), Owned::root(mode));
+            planted.map_err(|source| RecipeError::Plant { path: path.to_owned(), source })?;
+        }
+        Ok(())
+    }
+}
+
+fn certificates(recipe: &Recipe) -> Result<Vec<Vec<u8>>, RecipeError> {
+    let read = |path: &Path| fs::read(path).map_err(|source| RecipeError::Certificates { path: path.to_owned(), source });
+    let mut found = Vec::new();
+    if recipe.trust_host_cas {
+        let directory = Path::new(HOST_CERTIFICATES);
+        let mut files: Vec<PathBuf> = match fs::read_dir(directory) {
+            Ok(entries) => entries.filter_map(|entry| Some(entry.ok()?.path())).collect(),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
+            Err(source) => return Err(RecipeError::Certificates { path: directory.to_owned(), source }),
+        };
+        files.retain(|file| file.extension().is_some_and(|extension| extension == "crt"));
+        files.sort_unstable();
+        for file in files {
+            found.push(read(&file)?);
+        }
+    }
+    if let Some(file) = &recipe.extra_ca {
+        found.push(read(file)?);
+    }
+    Ok(found)
+}
+
+/// A running builder. Dropping it asks it to clean up and waits: it holds mounts that only it can remove.
+struct Builder {
+    child: Child,
+    step: String,
+    last_words: String,
+}
+
+impl Builder {
+    fn start(command: &mut Command, sources: &[String]) -> Result<Self, RecipeError> {
+        let mut child = command.spawn().map_err(RecipeError::Builder)?;
+        if let Some(mut stdin) = child.stdin.take() {
+            // A builder that died at once is reported by its exit, with its own words.
+            let _ = stdin.write_all((sources.join("\n") + "\n").as_bytes());
+        }
+        Ok(Self { child, step: "starting".to_owned(), last_words: String::new() })
+    }
+
+    /// Hands the builder's output to `take` while its messages become progress.
+    fn follow(
+        &mut self,
+        progress: &dyn ProgressSink,
+        take: impl FnOnce(&mut dyn Read) -> Result<(), ArchiveError>,
+    ) -> Result<(), ArchiveError> {
+        let (Some(mut output), Some(messages)) = (self.child.stdout.take(), self.child.stderr.take()) else { return Ok(()) };
+        std::thread::scope(|scope| {
+            let listener = scope.spawn(|| listen(messages, progress));
+            let mut counted = Reported { inner: &mut output, done: 0, progress };
+            let taken = take(&mut counted);
+            // Without this the builder would wait for a reader, and the listener for the builder.
+            drop(output);
+            if let Ok((step, last_words)) = listener.join() {
+                (self.step, self.last_words) = (step, last_words);
+            }
+            taken
+        })
+    }
+
+    fn finish(mut self) -> Result<(), RecipeError> {
+        let status = self.child.wait().map_err(RecipeError::Builder)?;
+        if status.success() {
+            return Ok(());
+        }
+        Err(RecipeError::Build { step: std::mem::take(&mut self.step), last_words: std::mem::take(&mut self.last_words) })
+    }
+}
+
+impl Drop for Builder {
+    fn drop(&mut self) {
+        if let Ok(None) = self.child.try_wait() {
+            if let Some(pid) = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw) {
+                let _ = kill_process(pid, Signal::TERM);
+            }
+            let _ = self.child.wait();
+        }
+    }
+}
+
+/// Turns `I: doing something...` into steps and keeps the end of everything for an error.
+fn listen(messages: ChildStderr, progress: &dyn ProgressSink) -> (String, String) {
+    let (mut step, mut last_words) = ("starting".to_owned(), String::new());
+    let mut lines = BufReader::new(messages);
+    let mut line = Vec::new();
+    while lines.by_ref().take(64 << 10).read_until(b'\n', &mut line).is_ok_and(|read| read > 0) {
+        let text = String::from_utf8_lossy(&line).trim_end().to_owned();
+        if let Some(told) = text.strip_prefix("I: ") {
+            step = belljar_types::escape_untrusted(told.trim_end_matches('.').as_bytes());
+            progress.report(Progress::Step(&step));
+        } else {
+            last_words.push_str(&text);
+            last_words.push('\n');
+            let excess = last_words.len().saturating_sub(LAST_WORDS);
+            last_words.drain(..last_words.ceil_char_boundary(excess));
+        }
+        line.clear();
+    }
+    (step, last_words)
+}
+
+struct Reported<'a, R> {
+    inner: R,
+    done: u64,
+    progress: &'a dyn ProgressSink,
+}
+
+impl<R: Read> Read for Reported<'_, R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.inner.read(buffer)?;
+        self.done += read as u64;
+        self.progress.report(Progress::Bytes { done: self.done, total: None });
+        Ok(read)
+    }
+}

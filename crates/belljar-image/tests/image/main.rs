@@ -1,0 +1,8 @@
+//! Everything the crate promises, on real files: hostile archives, layers, images, a registry that speaks HTTP, a Debian built from packages.
+
+#[cfg(test)]
+mod archives;
+#[cfg(test)]
+mod hostile_archives;
+#[cfg(test)]
+mod layers;
