@@ -1,0 +1,98 @@
+//! Why the engine did not do what it was asked, and how that is told through the port.
+
+use std::io;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use belljar_host::HostError;
+use belljar_linux::cgroup::CgroupError;
+use belljar_ports::RuntimeError;
+use belljar_types::{IsolationClass, SandboxId};
+
+use crate::runsc::{FIX, OLDEST};
+
+/// What went wrong with `runsc` or around it.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum EngineError {
+    #[error("found no runsc; {FIX}")]
+    NoRunsc,
+    #[error("run {runsc} to learn its version; {FIX}")]
+    AskVersion {
+        runsc: PathBuf,
+        #[source]
+        source: io::Error,
+    },
+    #[error("{runsc} is not a runsc of known version, it says \"{said}\"; {FIX}")]
+    UnknownVersion { runsc: PathBuf, said: String },
+    #[error("{runsc} is of {date} and {OLDEST} or later is needed; {FIX}")]
+    TooOld { runsc: PathBuf, date: u32 },
+    #[error("the path {path} is too long for a socket; use a data directory with a shorter path")]
+    LongPath { path: PathBuf },
+    #[error("write {path}")]
+    Write {
+        path: PathBuf,
+        #[source]
+        source: io::Error,
+    },
+    #[error("write the boot files below {upper}")]
+    BootFiles {
+        upper: PathBuf,
+        #[source]
+        source: io::Error,
+    },
+    #[error("open the layer {path}")]
+    Layer {
+        path: PathBuf,
+        #[source]
+        source: io::Error,
+    },
+    #[error("mount the root of the sandbox at {path}")]
+    Root {
+        path: PathBuf,
+        #[source]
+        source: io::Error,
+    },
+    #[error("start {runsc}")]
+    Start {
+        runsc: PathBuf,
+        #[source]
+        source: io::Error,
+    },
+    #[error("{runsc} failed with {status}: {said}")]
+    Failed { runsc: PathBuf, status: String, said: String },
+    #[error("the agent did not answer within {limit:?}; runsc said: {said}")]
+    Silent { limit: Duration, said: String },
+    #[error("find the sentry of the sandbox by {path}")]
+    Sentry {
+        path: PathBuf,
+        #[source]
+        source: io::Error,
+    },
+    #[error("the server is shutting down")]
+    ShuttingDown,
+    #[error("use the sandbox's cgroup")]
+    Cgroup(#[from] CgroupError),
+}
+
+impl EngineError {
+    /// As an error of the port. A `runsc` that cannot be used rules the class out, whatever the sandbox.
+    pub(crate) fn during(self, operation: &'static str, id: &SandboxId) -> RuntimeError {
+        match self {
+            Self::NoRunsc | Self::AskVersion { .. } | Self::UnknownVersion { .. } | Self::TooOld { .. } | Self::LongPath { .. } => {
+                RuntimeError::Unavailable { class: IsolationClass::Gvisor, reason: self.to_string() }
+            }
+            other => RuntimeError::Host { operation, id: id.clone(), source: Box::new(other) },
+        }
+    }
+}
+
+/// The host's error as one of the port.
+pub(crate) fn from_host(error: HostError, operation: &'static str, id: &SandboxId) -> RuntimeError {
+    match error {
+        HostError::Invalid(invalid) => RuntimeError::Invalid(invalid),
+        HostError::Exists { id } => RuntimeError::Exists { id },
+        HostError::NotFound { id } => RuntimeError::NotFound { id },
+        HostError::Exhausted { resource } => RuntimeError::Exhausted { resource },
+        other => RuntimeError::Host { operation, id: id.clone(), source: Box::new(other) },
+    }
+}

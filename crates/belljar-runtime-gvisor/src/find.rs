@@ -1,0 +1,143 @@
+//! Finding sandboxes again, whoever made them: the record says that one should be there, its sentry's process whether it is.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::{Arc, PoisonError};
+
+use belljar_guest_client::{AsyncStream, Connect, Credentials, GuestClient};
+use belljar_guest_protocol::AGENT_PORT;
+use belljar_host::{Host, Record, RecordState};
+use belljar_linux::cgroup::Cgroup;
+use belljar_linux::pidfd;
+use belljar_ports::{Found, Guest, Presence, RuntimeError};
+use belljar_types::{EndReason, Execution, IsolationClass, SandboxId};
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
+
+use crate::errors::EngineError;
+use crate::launch::Files;
+use crate::runtime::{GvisorRuntime, blocking};
+
+impl GvisorRuntime {
+    /// The client for a sandbox's current run.
+    pub(crate) async fn client(&self, id: &SandboxId) -> Result<Arc<GuestClient>, RuntimeError> {
+        if let Some(client) = self.clients.lock().unwrap_or_else(PoisonError::into_inner).get(id) {
+            return Ok(client.clone());
+        }
+        let record = self.known(id, "find the agent").await?;
+        require_whole(&record)?;
+        let client = Arc::new(new_client(&self.host, &record));
+        Ok(self.clients.lock().unwrap_or_else(PoisonError::into_inner).entry(id.clone()).or_insert(client).clone())
+    }
+
+    pub(crate) async fn take_over(&self, id: &SandboxId) -> Result<Execution, RuntimeError> {
+        let record = self.known(id, "adopt").await?;
+        require_whole(&record)?;
+        if let Presence::Ended(reason) = self.presence(&record).await? {
+            return Err(RuntimeError::Ended { id: id.clone(), reason, detail: self.files(id).last_words() });
+        }
+        let client = self.client(id).await?;
+        client.hello().await.map_err(|source| RuntimeError::Agent { id: id.clone(), source })?;
+        Ok(execution(&record))
+    }
+
+    pub(crate) async fn find_all(&self) -> Result<Vec<Found>, RuntimeError> {
+        let records = self.host.records(IsolationClass::Gvisor).await;
+        let records = records.map_err(|source| RuntimeError::Unavailable {
+            class: IsolationClass::Gvisor,
+            reason: format!("its sandboxes cannot be listed: {source}"),
+        })?;
+        let mut found = Vec::with_capacity(records.len());
+        for record in records {
+            let presence = self.presence(&record).await?;
+            found.push(Found { id: record.id, presence });
+        }
+        Ok(found)
+    }
+
+    pub(crate) async fn presence(&self, record: &Record) -> Result<Presence, RuntimeError> {
+        if record.state == RecordState::Making {
+            return Ok(Presence::HalfMade);
+        }
+        let (cgroup, files) = (self.host.cgroup(&record.id), self.files(&record.id));
+        let look = blocking(move || match sentry(&files, &cgroup)? {
+            None if cgroup.oom_kills()? > 0 => Ok(Err(EndReason::OutOfMemory)),
+            None => Ok(Err(EndReason::Exited)),
+            Some(_) => Ok(Ok(cgroup.is_frozen()?)),
+        });
+        Ok(match look.await.map_err(|error| error.during("look for", &record.id))? {
+            Err(reason) => Presence::Ended(reason),
+            Ok(true) => Presence::Frozen(execution(record)),
+            Ok(false) => Presence::Running(execution(record)),
+        })
+    }
+
+    pub(crate) async fn wait_for_end(&self, id: &SandboxId) -> Result<EndReason, RuntimeError> {
+        const OPERATION: &str = "wait for the end";
+        let record = self.known(id, OPERATION).await?;
+        require_whole(&record)?;
+        let (cgroup, files) = (self.host.cgroup(id), self.files(id));
+        let at = files.pid.clone();
+        let sentry = blocking(move || sentry(&files, &cgroup)).await.map_err(|error| error.during(OPERATION, id))?;
+        if let Some(sentry) = sentry {
+            end_of(sentry).await.map_err(|source| EngineError::Sentry { path: at, source }.during(OPERATION, id))?;
+        }
+        if self.being_destroyed.lock().unwrap_or_else(PoisonError::into_inner).contains(id) {
+            return Ok(EndReason::Killed);
+        }
+        match self.known(id, OPERATION).await {
+            Err(RuntimeError::NotFound { .. }) => return Ok(EndReason::Killed),
+            other => other.map(drop)?,
+        }
+        let cgroup = self.host.cgroup(id);
+        let kills = blocking(move || Ok(cgroup.oom_kills()?)).await.map_err(|error| error.during(OPERATION, id))?;
+        Ok(if kills > 0 { EndReason::OutOfMemory } else { EndReason::Exited })
+    }
+}
+
+/// The sentry's process, if it still runs. Its number may have been given to another process since; that one is not in our group.
+fn sentry(files: &Files, cgroup: &Cgroup) -> Result<Option<OwnedFd>, EngineError> {
+    let failed = |source| EngineError::Sentry { path: files.pid.clone(), source };
+    let text = match std::fs::read_to_string(&files.pid) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        other => other.map_err(failed)?,
+    };
+    let pid: u32 = text.trim().parse().map_err(|_| failed(io::ErrorKind::InvalidData.into()))?;
+    let Ok(process) = pidfd::open(pid) else { return Ok(None) };
+    let members = std::fs::read_to_string(cgroup.path().join("cgroup.procs")).unwrap_or_default();
+    Ok(members.lines().any(|member| member == text.trim()).then_some(process))
+}
+
+#[expect(deprecated, reason = "what its unsafe successor asks for holds for every owned descriptor, and unsafe code is for belljar-linux")]
+async fn end_of(process: OwnedFd) -> io::Result<()> {
+    AsyncFd::with_interest(process, Interest::READABLE)?.readable().await.map(drop)
+}
+
+pub(crate) fn execution(record: &Record) -> Execution {
+    Execution { sandbox: record.id.clone(), id: record.execution.clone(), class: IsolationClass::Gvisor, started_at: record.started_at }
+}
+
+pub(crate) fn require_whole(record: &Record) -> Result<(), RuntimeError> {
+    match record.state {
+        RecordState::Running => Ok(()),
+        RecordState::Making => Err(RuntimeError::WrongState { id: record.id.clone(), state: "being made".to_owned() }),
+    }
+}
+
+struct ThroughGateway {
+    host: Arc<Host>,
+    address: std::net::SocketAddr,
+}
+
+#[async_trait::async_trait]
+impl Connect for ThroughGateway {
+    async fn connect(&self) -> io::Result<Box<dyn AsyncStream>> {
+        Ok(Box::new(self.host.gateway().connect(self.address).await?))
+    }
+}
+
+pub(crate) fn new_client(host: &Arc<Host>, record: &Record) -> GuestClient {
+    let address = (record.guest_address, AGENT_PORT).into();
+    let credentials = Credentials { sandbox: record.id.clone(), execution: record.execution.clone(), token: record.token.clone() };
+    GuestClient::new(Arc::new(ThroughGateway { host: host.clone(), address }), credentials)
+}

@@ -1,0 +1,44 @@
+//! Sandboxes behind a kernel in user space: gVisor's `runsc` with the systrap platform.
+//!
+//! ```text
+//!  host's kernel
+//!    │ private mount namespace                       made by a thread of ours, gone with the last process in it
+//!    │   overlay of layers + upper  ◀── gofer        serves files to the sentry; root, but locked into the overlay
+//!    │                                    │
+//!    │   slot's network namespace   ◀── sentry       the kernel the sandbox sees; nobody, without a capability, behind seccomp
+//!    │                                    │
+//!    └──────────────────────────────── stubs         run the sandbox's code; every system call of theirs goes to the sentry
+//! ```
+//! All of them are in the sandbox's control group before their first instruction, so killing the group ends everything and its limits hold
+//! whatever happens inside. `runsc` keeps its state in the sandbox's home; it is never asked to clean up (that takes 1.5 s).
+//!
+//! # What is peculiar about runsc, and where it is dealt with
+//! * **(a)** Versions before 20240807 take every network namespace of a kernel ≥ 6.11 for the host's own and refuse it. They are started with a
+//!   `/proc/sys` that holds only what they need: [`launch`]. A private `/proc/meminfo` tells the sandbox its own memory limit at that occasion.
+//! * **(b)** A bound host socket makes checkpoints fail, so the agent is reached by TCP through the slot, with a token: [`lifecycle`]; and
+//!   `--host-uds=none`: [`launch`].
+//! * **(c)** It takes the address and routes off the slot's interface, for its own stack. The host puts them back when a slot is used again.
+//! * **(d)** Without `--net-disconnect-ok` nothing can be checkpointed while a TCP connection exists: [`launch`].
+//! * **(e)** It ignores the set-user-ID bit, so `sudo` is the agent under another name. This crate gives root inside the
+//!   capabilities that needs, and no more: [`bundle`].
+//! * **(f)** It takes its root for itself alone (`--file-access=exclusive`): what is needed in it is written before the start ([`lifecycle`]), everything
+//!   later goes through the agent.
+//! * A process of the sandbox is two on the host, so the group's limit on processes is a backstop that ends the sandbox; the limit
+//!   that a fork bomb meets is the sentry's own: [`bundle`].
+//! * When memory runs out the kernel usually kills the stub of the greediest process; the sentry then ends that process and goes on.
+//!   If it kills the sentry, the sandbox has ended: [`lifecycle`] tells the two apart by who is left.
+
+mod bundle;
+mod config;
+mod errors;
+mod find;
+mod launch;
+mod lifecycle;
+mod metrics;
+mod probe;
+mod runsc;
+mod runtime;
+mod snapshot;
+
+pub use config::GvisorConfig;
+pub use runtime::GvisorRuntime;

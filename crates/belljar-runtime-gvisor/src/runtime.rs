@@ -1,0 +1,133 @@
+//! [`GvisorRuntime`]: the port's verbs, each handed to the module that does it.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex};
+
+use async_trait::async_trait;
+use belljar_guest_client::GuestClient;
+use belljar_host::{Host, Record};
+use belljar_ports::{Capabilities, Found, Guest, MemoryState, OomScope, Runtime, RuntimeError, SnapshotKind, SnapshotRecord};
+use belljar_types::{EndReason, EngineReport, Execution, IsolationClass, SandboxId, SandboxSpec, SnapshotId, Usage};
+use tokio::sync::OnceCell;
+
+use crate::config::GvisorConfig;
+use crate::errors::{EngineError, from_host};
+use crate::launch::Files;
+use crate::runsc::Runsc;
+use crate::{probe, snapshot};
+
+/// The gVisor engine on one host.
+pub struct GvisorRuntime {
+    pub(crate) host: Arc<Host>,
+    pub(crate) config: GvisorConfig,
+    runsc: OnceCell<Runsc>,
+    /// Clients keep connections, so there is one for each run.
+    pub(crate) clients: Mutex<HashMap<SandboxId, Arc<GuestClient>>>,
+    /// Sandboxes that end because we were asked to, not by themselves.
+    pub(crate) being_destroyed: Mutex<HashSet<SandboxId>>,
+}
+
+impl GvisorRuntime {
+    /// An engine for this host. Whether it works is found out by [`Runtime::probe`] or the first use.
+    pub fn new(host: Arc<Host>, config: GvisorConfig) -> Self {
+        Self { host, config, runsc: OnceCell::new(), clients: Mutex::default(), being_destroyed: Mutex::default() }
+    }
+
+    /// The runsc in use; looked for until one is found, then remembered.
+    pub(crate) async fn runsc(&self) -> Result<&Runsc, EngineError> {
+        let config = self.config.clone();
+        self.runsc.get_or_try_init(|| blocking(move || Runsc::find(&config))).await
+    }
+
+    /// The record of a sandbox of this engine.
+    pub(crate) async fn known(&self, id: &SandboxId, operation: &'static str) -> Result<Record, RuntimeError> {
+        let record = self.host.record(id).await.map_err(|error| from_host(error, operation, id))?;
+        record.filter(|record| record.class == IsolationClass::Gvisor).ok_or_else(|| RuntimeError::NotFound { id: id.clone() })
+    }
+
+    pub(crate) fn files(&self, id: &SandboxId) -> Files {
+        let disk = self.host.pool_directory().join("sandboxes").join(id.as_str());
+        Files::new(&self.host.home(id), &disk)
+    }
+}
+
+/// Does blocking work off the async threads.
+pub(crate) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T, EngineError> + Send + 'static) -> Result<T, EngineError> {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(result) => result,
+        Err(error) => match error.try_into_panic() {
+            Ok(panic) => std::panic::resume_unwind(panic),
+            Err(_) => Err(EngineError::ShuttingDown),
+        },
+    }
+}
+
+#[async_trait]
+impl Runtime for GvisorRuntime {
+    fn class(&self) -> IsolationClass {
+        IsolationClass::Gvisor
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            pause: Some(MemoryState::Resident),
+            snapshot_filesystem: false,
+            snapshot_memory: false,
+            fork: false,
+            oom: OomScope::Process,
+            setuid: false,
+        }
+    }
+
+    async fn probe(&self) -> EngineReport {
+        let config = self.config.clone();
+        match blocking(move || Ok(probe::report(&config))).await {
+            Ok(report) => report,
+            Err(error) => probe::not_tried(&error),
+        }
+    }
+
+    async fn create(&self, spec: &SandboxSpec) -> Result<Execution, RuntimeError> {
+        self.make(spec).await
+    }
+
+    async fn guest(&self, id: &SandboxId) -> Result<Arc<dyn Guest>, RuntimeError> {
+        Ok(self.client(id).await?)
+    }
+
+    async fn adopt(&self, id: &SandboxId) -> Result<Execution, RuntimeError> {
+        self.take_over(id).await
+    }
+
+    async fn inventory(&self) -> Result<Vec<Found>, RuntimeError> {
+        self.find_all().await
+    }
+
+    async fn destroy(&self, id: &SandboxId) -> Result<(), RuntimeError> {
+        self.remove(id).await
+    }
+
+    async fn ended(&self, id: &SandboxId) -> Result<EndReason, RuntimeError> {
+        self.wait_for_end(id).await
+    }
+
+    async fn usage(&self, id: &SandboxId) -> Result<Usage, RuntimeError> {
+        self.count_usage(id).await
+    }
+
+    async fn pause(&self, id: &SandboxId) -> Result<(), RuntimeError> {
+        self.freeze(id).await
+    }
+
+    async fn resume(&self, id: &SandboxId) -> Result<Execution, RuntimeError> {
+        self.thaw(id).await
+    }
+
+    async fn snapshot(&self, _id: &SandboxId, _snapshot: &SnapshotId, _kind: SnapshotKind) -> Result<SnapshotRecord, RuntimeError> {
+        Err(snapshot::unsupported("snapshot"))
+    }
+
+    async fn fork(&self, _snapshot: &SnapshotId, _spec: &SandboxSpec) -> Result<Execution, RuntimeError> {
+        Err(snapshot::unsupported("fork"))
+    }
+}
