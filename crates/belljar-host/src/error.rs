@@ -1,0 +1,156 @@
+//! Why the host did not do what it was asked; the variant says what was being attempted, the fields for whom and where.
+
+use std::io;
+use std::path::PathBuf;
+
+use belljar_linux::cgroup::CgroupError;
+use belljar_types::{Invalid, LayerDigest, SandboxId};
+
+/// What went wrong on the host.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum HostError {
+    /// The request is wrong; nothing was changed.
+    #[error("refused the request")]
+    Invalid(#[from] Invalid),
+    /// There is a sandbox of this id already.
+    #[error("sandbox {id} exists already")]
+    Exists {
+        /// Whose id it is.
+        id: SandboxId,
+    },
+    /// There is no sandbox of this id.
+    #[error("sandbox {id} is not here")]
+    NotFound {
+        /// The id asked for.
+        id: SandboxId,
+    },
+    /// A layer is not in the pool.
+    #[error("layer {digest} is not in the pool; import or build its template first")]
+    MissingLayer {
+        /// Which.
+        digest: LayerDigest,
+    },
+    /// Something ran out.
+    #[error("the host is out of {resource}")]
+    Exhausted {
+        /// What.
+        resource: &'static str,
+    },
+    /// Open sandboxes were not configured.
+    #[error("this host has no open network slots; set open_slots above 0 to allow sandboxes with an open network")]
+    OpenNetworkDisabled,
+    /// Another process owns the data directory.
+    #[error("{path} is in use by another belljar process; stop it or choose another data directory")]
+    Locked {
+        /// The lock's file.
+        path: PathBuf,
+    },
+    /// The host was closed.
+    #[error("the host was closed")]
+    Closed,
+    /// It cannot be closed while sandboxes are there.
+    #[error("{sandboxes} sandboxes are still there; remove them first")]
+    InUse {
+        /// How many.
+        sandboxes: usize,
+    },
+    /// A program is missing or failed.
+    #[error("run {program} to {purpose}: {detail}; install the package {package}")]
+    Tool {
+        /// The program.
+        program: &'static str,
+        /// What it was to do.
+        purpose: &'static str,
+        /// The package that holds it.
+        package: &'static str,
+        /// What it said, made safe to print.
+        detail: String,
+    },
+    /// A directory or file of the host itself.
+    #[error("{operation} {path}")]
+    Files {
+        /// What was being attempted.
+        operation: &'static str,
+        /// Where.
+        path: PathBuf,
+        /// Why not.
+        #[source]
+        source: io::Error,
+    },
+    /// The pool as a whole.
+    #[error("{operation} of the pool {path}")]
+    Pool {
+        /// What was being attempted.
+        operation: &'static str,
+        /// The image or the mount point.
+        path: PathBuf,
+        /// Why not.
+        #[source]
+        source: io::Error,
+    },
+    /// The gateway between the host and all sandboxes.
+    #[error("{operation} for the network gateway")]
+    Gateway {
+        /// What was being attempted.
+        operation: &'static str,
+        /// Why not.
+        #[source]
+        source: io::Error,
+    },
+    /// One network slot.
+    #[error("{operation} of network slot {slot}")]
+    Slot {
+        /// What was being attempted.
+        operation: &'static str,
+        /// Which slot.
+        slot: u32,
+        /// Why not.
+        #[source]
+        source: io::Error,
+    },
+    /// The instance's control groups.
+    #[error("prepare the host's cgroups")]
+    Cgroups(#[source] CgroupError),
+    /// The record of one sandbox.
+    #[error("{operation} the record of sandbox {id}")]
+    Record {
+        /// What was being attempted.
+        operation: &'static str,
+        /// Whose.
+        id: SandboxId,
+        /// Why not.
+        #[source]
+        source: io::Error,
+    },
+    /// The disk of one sandbox.
+    #[error("{operation} the disk of sandbox {id}")]
+    Disk {
+        /// What was being attempted.
+        operation: &'static str,
+        /// Whose.
+        id: SandboxId,
+        /// Why not.
+        #[source]
+        source: io::Error,
+    },
+    /// The control group of one sandbox.
+    #[error("{operation} the cgroup of sandbox {id}")]
+    Cgroup {
+        /// What was being attempted.
+        operation: &'static str,
+        /// Whose.
+        id: SandboxId,
+        /// Why not.
+        #[source]
+        source: CgroupError,
+    },
+    /// Killed processes are still there.
+    #[error("processes of sandbox {id} did not end within {seconds} seconds of being killed")]
+    Undying {
+        /// Whose.
+        id: SandboxId,
+        /// How long was waited.
+        seconds: u64,
+    },
+}

@@ -1,0 +1,124 @@
+//! The firewall rules, as one text each that is loaded as one transaction: all of it holds or none.
+
+use std::fmt::Write as _;
+use std::io::{self, Write as _};
+use std::net::Ipv4Addr;
+use std::process::{Command, Output, Stdio};
+
+use belljar_linux::netns::Netns;
+use belljar_types::escape_untrusted;
+
+use crate::error::HostError;
+use crate::slot::{CLOSED, OPEN};
+
+/// The gateway's end of the cable to the host.
+pub(super) const UPLINK: &str = "up0";
+
+/// Never reachable from an open sandbox: this network, private networks, carrier-grade NAT (all slots are in there), loopback, link-local with
+/// the metadata address, protocol assignments, benchmarks, multicast and what is reserved.
+const PRIVATE: &str = "0.0.0.0/8, 10.0.0.0/8, 100.64.0.0/10, 127.0.0.0/8, 169.254.0.0/16, 172.16.0.0/12, 192.0.0.0/24, 192.168.0.0/16, 198.18.0.0/15, 224.0.0.0/4, 240.0.0.0/4";
+
+/// What holds in the gateway.
+pub(super) fn gateway(nameservers: &[Ipv4Addr]) -> String {
+    let dns = dns_exception(nameservers);
+    format!(
+        r#"
+table inet belljar {{}}
+delete table inet belljar
+table inet belljar {{
+  chain spoofed {{
+    type filter hook prerouting priority raw; policy accept;
+    meta nfproto ipv6 drop
+    iifname {{ "{CLOSED}*", "{OPEN}*" }} fib saddr . iif oif missing drop
+  }}
+  chain input {{
+    type filter hook input priority filter; policy drop;
+    iifname {{ "{CLOSED}*", "{OPEN}*" }} ct state established accept
+  }}
+  chain forward {{
+    type filter hook forward priority filter; policy drop;
+    iifname "{OPEN}*" oifname "{UPLINK}" goto outbound
+    iifname "{UPLINK}" oifname "{OPEN}*" ct state established,related accept
+    iifname "{OPEN}*" reject with icmpx admin-prohibited
+  }}
+  chain outbound {{
+    {dns}
+    ip daddr {{ {PRIVATE} }} reject with icmpx admin-prohibited
+    accept
+  }}
+  chain postrouting {{
+    type nat hook postrouting priority srcnat; policy accept;
+    oifname "{UPLINK}" masquerade
+  }}
+}}
+"#
+    )
+}
+
+/// What holds on the machine itself for what comes out of the gateway.
+pub(super) fn machine(table: &str, interface: &str, network: &str, nameservers: &[Ipv4Addr]) -> String {
+    let dns = dns_exception(nameservers);
+    format!(
+        r#"
+table ip {table} {{}}
+delete table ip {table}
+table ip {table} {{
+  chain input {{
+    type filter hook input priority filter - 5; policy accept;
+    iifname "{interface}" jump from_sandboxes
+  }}
+  chain from_sandboxes {{
+    {dns}
+    drop
+  }}
+  chain forward {{
+    type filter hook forward priority filter - 5; policy accept;
+    iifname "{interface}" ip saddr != {network} drop
+    iifname "{interface}" accept
+    oifname "{interface}" ct state established,related accept
+    oifname "{interface}" drop
+  }}
+  chain postrouting {{
+    type nat hook postrouting priority srcnat; policy accept;
+    ip saddr {network} oifname != "{interface}" masquerade
+  }}
+}}
+"#
+    )
+}
+
+/// Removes a table of the machine; does nothing if there is none.
+pub(super) fn nothing(table: &str) -> String {
+    format!("table ip {table} {{}}\ndelete table ip {table}\n")
+}
+
+fn dns_exception(nameservers: &[Ipv4Addr]) -> String {
+    let mut rule = String::new();
+    for nameserver in nameservers {
+        // Formatting into a string cannot fail.
+        let _ = writeln!(rule, "ip daddr {nameserver} meta l4proto {{ tcp, udp }} th dport 53 accept");
+    }
+    rule
+}
+
+/// Loads rules into a namespace, or into the one of this process.
+pub(super) fn load(netns: Option<&Netns>, rules: &str) -> Result<(), HostError> {
+    let failed = |detail| HostError::Tool { program: "nft", purpose: "load the firewall rules", package: "nftables", detail };
+    let output = match netns {
+        Some(netns) => netns.run(|| nft(rules)),
+        None => nft(rules),
+    };
+    match output {
+        Ok(output) if output.status.success() => Ok(()),
+        Ok(output) => Err(failed(escape_untrusted(&output.stderr))),
+        Err(error) => Err(failed(error.to_string())),
+    }
+}
+
+fn nft(rules: &str) -> io::Result<Output> {
+    let mut child = Command::new("nft").args(["-f", "-"]).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn()?;
+    if let Some(mut input) = child.stdin.take() {
+        input.write_all(rules.as_bytes())?;
+    }
+    child.wait_with_output()
+}

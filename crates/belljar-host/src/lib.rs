@@ -1,0 +1,32 @@
+//! What sandboxes of every engine share on one host: the pool on disk, network slots, control groups and records.
+//!
+//! ```text
+//!   reserve ── record (intent) ─▶ disk with quota ─▶ cgroup with limits ─▶ handed to the engine ─▶ commit
+//!   release ── kill cgroup ─▶ remove cgroup ─▶ drop disk ─▶ remove record ─▶ slot back to stock
+//! ```
+//! The record is written before anything else is made and removed after everything else is gone, and everything carries the sandbox's
+//! id, so whoever opens the data directory after a crash finds all there is and can finish either way. Nothing here knows an engine.
+
+mod busy;
+mod checks;
+mod config;
+mod error;
+mod gateway;
+mod guest_files;
+mod host;
+mod inner;
+mod pool;
+mod record;
+mod records;
+mod release;
+mod reserve;
+mod slot;
+
+pub use belljar_linux::cgroup::Cgroup;
+pub use config::HostConfig;
+pub use error::HostError;
+pub use gateway::Gateway;
+pub use guest_files::write_boot_files;
+pub use host::{Host, Reservation};
+pub use record::{Record, RecordState};
+pub use slot::Slot;

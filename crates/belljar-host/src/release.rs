@@ -1,0 +1,51 @@
+//! Releasing: processes first, then what they held, the record last. Each step works on whatever is left, so that any number of
+//! crashes and repetitions ends in the same nothing.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use belljar_linux::cgroup::Tree;
+use belljar_types::SandboxId;
+
+use crate::config::Places;
+use crate::error::HostError;
+use crate::inner::Inner;
+use crate::pool::Pool;
+use crate::records;
+
+/// Killed processes are gone in milliseconds, unless they wait for a disk that does not answer.
+const DEATH: Duration = Duration::from_secs(10);
+
+impl Inner {
+    pub(crate) fn release(&self, id: &SandboxId) -> Result<(), HostError> {
+        self.usable()?;
+        let started = Instant::now();
+        let _turn = self.busy.wait_for(id);
+        let record = records::read(&self.places, id)?;
+        let was_there = remove_all_but_slot(&self.places, &self.tree, &self.pool, id)?;
+        if let Some(record) = record {
+            self.stock.give_back(record.slot, record.network);
+        }
+        if was_there {
+            tracing::info!(sandbox_id = %id, micros = started.elapsed().as_micros(), "sandbox released");
+        }
+        Ok(())
+    }
+}
+
+/// Returns whether anything was there.
+pub(crate) fn remove_all_but_slot(places: &Places, tree: &Arc<Tree>, pool: &Pool, id: &SandboxId) -> Result<bool, HostError> {
+    let was_there = places.home(id).exists() || places.subvolume(id).exists();
+    let cgroup = tree.group(id.as_str());
+    let failed = |operation| move |source| HostError::Cgroup { operation, id: id.clone(), source };
+    if cgroup.exists() {
+        cgroup.kill().map_err(failed("kill"))?;
+        if !cgroup.wait_empty(DEATH).map_err(failed("empty"))? {
+            return Err(HostError::Undying { id: id.clone(), seconds: DEATH.as_secs() });
+        }
+        cgroup.remove().map_err(failed("remove"))?;
+    }
+    pool.remove(id)?;
+    records::forget(places, id)?;
+    Ok(was_there)
+}

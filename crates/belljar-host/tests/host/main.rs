@@ -1,0 +1,5 @@
+//! The host on a real kernel: real pool, real namespaces, real cgroups. Needs root.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod lifecycle;
+mod scene;

@@ -1,0 +1,85 @@
+//! Opening files below a directory that a hostile sandbox may have filled, without ever being led out of it.
+//!
+//! Each open is one `openat2` that refuses symbolic links, magic links and anything above the directory, so there is no moment between
+//! a check and its use.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
+
+use rustix::fs::{Mode, OFlags, ResolveFlags, openat2};
+
+fn confined() -> ResolveFlags {
+    ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS
+}
+
+/// Opens `path` below `directory`.
+pub fn open_beneath(directory: impl AsFd, path: &Path, flags: OFlags, mode: Mode) -> io::Result<OwnedFd> {
+    Ok(openat2(directory, path, flags | OFlags::CLOEXEC | OFlags::NOFOLLOW, mode, confined())?)
+}
+
+/// Opens the directory `path` below `directory`.
+pub fn open_directory_beneath(directory: impl AsFd, path: &Path) -> io::Result<OwnedFd> {
+    open_beneath(directory, path, OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty())
+}
+
+/// Makes the directory `name` in `directory`, or takes the one that is there, and opens it.
+pub fn make_directory_beneath(directory: impl AsFd, name: &Path, mode: Mode) -> io::Result<OwnedFd> {
+    let directory = directory.as_fd();
+    let (parent, last) = split(directory, name)?;
+    let parent = parent.as_ref().map_or(directory, AsFd::as_fd);
+    match rustix::fs::mkdirat(parent, last, mode) {
+        Ok(()) | Err(rustix::io::Errno::EXIST) => open_directory_beneath(parent, last),
+        Err(errno) => Err(errno.into()),
+    }
+}
+
+/// Writes a new file `path` below `directory`; refuses if there is anything of that name.
+pub fn write_new_beneath(directory: impl AsFd, path: &Path, mode: Mode, content: &[u8]) -> io::Result<()> {
+    let file = open_beneath(directory, path, OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL, mode)?;
+    File::from(file).write_all(content)
+}
+
+fn split<'p>(directory: impl AsFd, path: &'p Path) -> io::Result<(Option<OwnedFd>, &'p Path)> {
+    let last = path.file_name().map(Path::new).ok_or(io::ErrorKind::InvalidInput)?;
+    match path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
+        Some(parent) => Ok((Some(open_directory_beneath(directory, parent)?), last)),
+        None => Ok((None, last)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn root() -> (tempfile::TempDir, OwnedFd) {
+        let directory = tempfile::tempdir().unwrap();
+        let open = rustix::fs::open(directory.path(), OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty()).unwrap();
+        (directory, open)
+    }
+
+    #[test]
+    fn nothing_leads_out() {
+        let (directory, open) = root();
+        std::os::unix::fs::symlink("/etc", directory.path().join("absolute")).unwrap();
+        std::os::unix::fs::symlink("../..", directory.path().join("upwards")).unwrap();
+        std::os::unix::fs::symlink("/etc/passwd", directory.path().join("file")).unwrap();
+        for path in ["absolute/passwd", "upwards/etc/passwd", "../x", "/etc/passwd", "file", "absolute"] {
+            assert!(open_beneath(&open, Path::new(path), OFlags::RDONLY, Mode::empty()).is_err(), "{path}");
+            assert!(write_new_beneath(&open, Path::new(path), Mode::RUSR, b"x").is_err(), "{path}");
+        }
+        assert!(make_directory_beneath(&open, Path::new("absolute/belljar"), Mode::RWXU).is_err());
+        assert!(!Path::new("/etc/belljar").exists());
+    }
+
+    #[test]
+    fn ordinary_files_are_written_once() {
+        let (directory, open) = root();
+        make_directory_beneath(&open, Path::new("a"), Mode::RWXU).unwrap();
+        make_directory_beneath(&open, Path::new("a/b"), Mode::RWXU).unwrap();
+        write_new_beneath(&open, Path::new("a/b/f"), Mode::RUSR | Mode::WUSR, b"hello").unwrap();
+        assert_eq!(std::fs::read(directory.path().join("a/b/f")).unwrap(), b"hello");
+        assert!(write_new_beneath(&open, Path::new("a/b/f"), Mode::RUSR, b"again").is_err());
+    }
+}
