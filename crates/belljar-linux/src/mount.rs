@@ -6,11 +6,11 @@
 
 mod identity;
 
-use std::ffi::CString;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 
+pub use identity::FileIdentity;
 use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, OpenTreeFlags};
 
 /// How a mount restricts what lies below it.
@@ -28,8 +28,6 @@ impl Restrictions {
     pub const NO_DEVICES: Self = Self(MountAttrFlags::MOUNT_ATTR_NODEV);
     /// Programs cannot be run.
     pub const NO_EXEC: Self = Self(MountAttrFlags::MOUNT_ATTR_NOEXEC);
-    /// Reading does not change access times.
-    pub const NO_ACCESS_TIMES: Self = Self(MountAttrFlags::MOUNT_ATTR_NOATIME);
 
     /// Both.
     pub const fn and(self, other: Self) -> Self {
@@ -84,7 +82,7 @@ fn set_attributes(mount: BorrowedFd<'_>, attributes: &MountAttributes) -> io::Re
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// A filesystem in memory, of at most this many bytes and files.
+/// A filesystem in memory, of at most this many bytes and files. Its root belongs to whoever this thread is to files.
 pub fn memory_filesystem(bytes: u64, files: u64, mode: u32, restrictions: Restrictions) -> io::Result<OwnedFd> {
     let context = rustix::mount::fsopen("tmpfs", FsOpenFlags::FSOPEN_CLOEXEC)?;
     rustix::mount::fsconfig_set_string(context.as_fd(), "size", bytes.to_string())?;
@@ -125,7 +123,7 @@ impl Overlay<'_> {
         rustix::mount::fsconfig_set_string(context.as_fd(), "workdir", format!("{writable}/work"))?;
         rustix::mount::fsconfig_set_string(context.as_fd(), "redirect_dir", "on")?;
         rustix::mount::fsconfig_set_flag(context.as_fd(), "volatile")?;
-        let as_its_root = identity::FileIdentity::assume(self.root_id)?;
+        let as_its_root = FileIdentity::assume(self.root_id)?;
         rustix::mount::fsconfig_create(context.as_fd())?;
         drop(as_its_root);
         let mount = rustix::mount::fsmount(context.as_fd(), FsMountFlags::FSMOUNT_CLOEXEC, restrictions.0)?;
@@ -163,10 +161,4 @@ impl Overlay<'_> {
 
 fn by_descriptor(mount: BorrowedFd<'_>) -> String {
     format!("/proc/self/fd/{}", mount.as_raw_fd())
-}
-
-/// A path as the kernel takes it.
-pub fn c_path(path: &Path) -> io::Result<CString> {
-    use std::os::unix::ffi::OsStrExt;
-    CString::new(path.as_os_str().as_bytes()).map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))
 }

@@ -24,14 +24,16 @@ struct Sets {
 const VERSION_3: u32 = 0x2008_0522;
 
 /// While it lives, this thread makes and opens files as that user and group.
-pub(super) struct FileIdentity {
+#[must_use = "the former identity is back as soon as this is dropped"]
+pub struct FileIdentity {
     capabilities: [Sets; 2],
     user: libc::uid_t,
     group: libc::gid_t,
 }
 
 impl FileIdentity {
-    pub(super) fn assume(id: u32) -> io::Result<Self> {
+    /// Becomes the user and the group with this id, until dropped.
+    pub fn assume(id: u32) -> io::Result<Self> {
         let capabilities = capabilities()?;
         // SAFETY: takes a number, concerns this thread only, and answers with the former one.
         let group = unsafe { libc::setfsgid(id) }.cast_unsigned();

@@ -1,0 +1,104 @@
+//! Making one sandbox: it is whole when its agent has answered, and otherwise it is not there.
+
+use std::io::Read;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::time::Duration;
+
+use belljar_host::{RecordState, Reservation};
+use belljar_ports::{GuestError, GuestInfo, RuntimeError};
+use belljar_types::{Execution, Invalid, IsolationClass, SandboxId, SandboxSpec, escape_untrusted};
+use tokio::time::Instant;
+
+use crate::errors::{ContainerError, from_host};
+use crate::lifecycle::Inner;
+use crate::live::{Live, execution};
+
+/// Between two tries to reach an agent that does not listen yet.
+const NEXT_TRY: Duration = Duration::from_millis(1);
+/// The longest host name the kernel takes.
+const HOSTNAME_MAX: usize = 64;
+const LAST_WORDS_MAX: usize = 4096;
+
+/// Refuses what would only fail later.
+pub(crate) fn check(spec: &SandboxSpec) -> Result<(), Invalid> {
+    spec.limits.validate()?;
+    let Some(hostname) = &spec.hostname else { return Ok(()) };
+    let ok = (1..=HOSTNAME_MAX).contains(&hostname.len())
+        && hostname.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.'))
+        && hostname.starts_with(|first: char| first.is_ascii_alphanumeric());
+    if ok { Ok(()) } else { Err(Invalid::new("hostname", "1 to 64 letters, digits, '-' and '.', the first a letter or digit", hostname)) }
+}
+
+/// Makes it, or leaves nothing.
+pub(crate) async fn create(inner: &Arc<Inner>, spec: &SandboxSpec) -> Result<Execution, RuntimeError> {
+    let id = &spec.id;
+    inner.set_making(id, true);
+    let made = match inner.host.reserve(IsolationClass::Container, spec).await {
+        Ok(reservation) => bring_up(inner, id, reservation).await,
+        Err(error) => {
+            inner.set_making(id, false);
+            return Err(from_host("reserve the sandbox's resources", id, error));
+        }
+    };
+    if made.is_err()
+        && let Err(error) = inner.destroy(id).await
+    {
+        tracing::error!(sandbox_id = %id, %error, "a sandbox that could not be made could not be removed either; the inventory shows it");
+    }
+    inner.set_making(id, false);
+    made
+}
+
+async fn bring_up(inner: &Arc<Inner>, id: &SandboxId, reservation: Reservation) -> Result<Execution, RuntimeError> {
+    let starter = Arc::clone(&inner.starter);
+    let started = tokio::task::spawn_blocking(move || {
+        let started = starter.start(&reservation);
+        (started, reservation.record)
+    });
+    let (started, mut record) = started.await.map_err(|_| ContainerError::Stopped.during("start the sandbox", id))?;
+    let started = started.map_err(|error| error.during("start the sandbox", id))?;
+    let live = Live::watch(&inner.host, &record, started.process.pidfd);
+    let live = Arc::new(live.map_err(|source| ContainerError::Watch(source).during("watch the sandbox", id))?);
+    inner.keep(id, Arc::clone(&live));
+    tokio::select! {
+        reason = live.ended() => {
+            return Err(RuntimeError::Ended { id: id.clone(), reason, detail: last_words(started.last_words) });
+        }
+        answer = first_answer(&live, inner.config.agent_deadline) => {
+            let info = answer.map_err(|source| RuntimeError::Agent { id: id.clone(), source })?;
+            expect_identity(&info, &live.execution)?;
+        }
+    }
+    inner.host.commit(id).await.map_err(|error| from_host("commit the sandbox", id, error))?;
+    record.state = RecordState::Running;
+    Ok(execution(&record))
+}
+
+/// The agent's first answer. It starts to listen within a few milliseconds; until then connections are refused.
+async fn first_answer(live: &Live, at_most: Duration) -> Result<GuestInfo, GuestError> {
+    let deadline = Instant::now() + at_most;
+    loop {
+        match live.guest.hello().await {
+            Err(GuestError::Lost { .. }) if Instant::now() < deadline => tokio::time::sleep(NEXT_TRY).await,
+            answer => return answer,
+        }
+    }
+}
+
+fn expect_identity(info: &GuestInfo, execution: &Execution) -> Result<(), RuntimeError> {
+    if info.sandbox == execution.sandbox && info.execution == execution.id {
+        return Ok(());
+    }
+    let detail = format!("it says it is run {} of sandbox {}", info.execution, info.sandbox);
+    let source = GuestError::Misbehaved { operation: "say who it is", detail };
+    Err(RuntimeError::Agent { id: execution.sandbox.clone(), source })
+}
+
+/// What the agent wrote before it ended, made safe to print.
+fn last_words(pipe: OwnedFd) -> String {
+    let mut words = vec![0; LAST_WORDS_MAX];
+    let length = std::fs::File::from(pipe).read(&mut words).unwrap_or(0);
+    words.truncate(length);
+    escape_untrusted(&words).to_string()
+}

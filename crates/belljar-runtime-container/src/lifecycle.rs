@@ -1,0 +1,233 @@
+//! The verbs of [`Runtime`] for containers.
+//!
+//! ```text
+//!   create   reserve ─▶ start ─▶ agent answers ─▶ commit        anything fails: release, and nothing is left
+//!   adopt    record ─▶ find its first process ─▶ agent answers
+//!   destroy  release (kills the cgroup) ─▶ take the ending of the first process
+//! ```
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use async_trait::async_trait;
+use belljar_host::{Host, Record, RecordState};
+use belljar_ports::{Capabilities, Found, Guest, Presence, Runtime, RuntimeError, SnapshotKind, SnapshotRecord};
+use belljar_types::{EndReason, EngineReport, Execution, IsolationClass, SandboxId, SandboxSpec, SnapshotId, Usage};
+use tokio::sync::oneshot;
+
+use crate::config::ContainerConfig;
+use crate::create;
+use crate::errors::{ContainerError, from_host};
+use crate::live::{Live, execution, find_first};
+use crate::start::Starter;
+use crate::{metrics, probe, snapshot};
+
+const CLASS: IsolationClass = IsolationClass::Container;
+
+/// The container class on one host.
+pub struct ContainerRuntime {
+    pub(crate) inner: Arc<Inner>,
+}
+
+/// What its tasks share.
+pub(crate) struct Inner {
+    pub(crate) host: Arc<Host>,
+    pub(crate) config: ContainerConfig,
+    pub(crate) starter: Arc<Starter>,
+    known: Mutex<Known>,
+}
+
+#[derive(Default)]
+struct Known {
+    live: HashMap<SandboxId, Arc<Live>>,
+    /// Being made by this process right now, and no remains of a crash.
+    making: HashSet<SandboxId>,
+}
+
+impl ContainerRuntime {
+    /// On this host.
+    pub fn new(host: Arc<Host>, config: ContainerConfig) -> Self {
+        Self { inner: Arc::new(Inner { host, config, starter: Arc::new(Starter::new()), known: Mutex::default() }) }
+    }
+}
+
+impl Inner {
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn set_making(&self, id: &SandboxId, making: bool) {
+        let mut known = self.known();
+        if making {
+            known.making.insert(id.clone())
+        } else {
+            known.making.remove(id)
+        };
+    }
+
+    pub(crate) fn keep(&self, id: &SandboxId, live: Arc<Live>) {
+        self.known().live.insert(id.clone(), live);
+    }
+
+    async fn record(&self, id: &SandboxId) -> Result<Record, RuntimeError> {
+        let record = self.host.record(id).await.map_err(|error| from_host("read the record", id, error))?;
+        record.filter(|record| record.class == CLASS).ok_or_else(|| RuntimeError::NotFound { id: id.clone() })
+    }
+
+    /// The sandbox as this process knows it, or finds it.
+    async fn live(&self, id: &SandboxId) -> Result<Arc<Live>, RuntimeError> {
+        if let Some(live) = self.known().live.get(id) {
+            return Ok(Arc::clone(live));
+        }
+        let record = self.record(id).await?;
+        if record.state != RecordState::Running {
+            return Err(RuntimeError::WrongState { id: id.clone(), state: "its making was not finished".to_owned() });
+        }
+        let cgroup = self.host.cgroup(id);
+        let first = find_first(&cgroup).map_err(|source| ContainerError::Watch(source).during("find the sandbox", id))?;
+        let Some(first) = first else {
+            return Err(RuntimeError::Ended { id: id.clone(), reason: ended_without_us(&cgroup), detail: String::new() });
+        };
+        let live = Live::watch(&self.host, &record, first);
+        let live = Arc::new(live.map_err(|source| ContainerError::Watch(source).during("watch the sandbox", id))?);
+        // Somebody else may have found it meanwhile; one of the two is kept.
+        Ok(Arc::clone(self.known().live.entry(id.clone()).or_insert(live)))
+    }
+
+    pub(crate) async fn destroy(&self, id: &SandboxId) -> Result<(), RuntimeError> {
+        let live = self.known().live.get(id).cloned();
+        if let Some(live) = &live {
+            live.ask_to_end();
+        }
+        self.host.release(id).await.map_err(|error| from_host("remove the sandbox", id, error))?;
+        if let Some(live) = live {
+            live.ended().await;
+            self.known().live.remove(id);
+        }
+        Ok(())
+    }
+
+    fn presence(&self, record: &Record) -> Option<Presence> {
+        if record.state == RecordState::Making {
+            return (!self.known().making.contains(&record.id)).then_some(Presence::HalfMade);
+        }
+        let cgroup = self.host.cgroup(&record.id);
+        Some(match (cgroup.is_populated(), cgroup.is_frozen()) {
+            (Ok(true), Ok(true)) => Presence::Frozen(execution(record)),
+            (Ok(true), _) => Presence::Running(execution(record)),
+            _ => {
+                let known = self.known().live.get(&record.id).and_then(|live| live.has_ended());
+                Presence::Ended(known.unwrap_or_else(|| ended_without_us(&cgroup)))
+            }
+        })
+    }
+
+    async fn set_frozen(&self, id: &SandboxId, frozen: bool) -> Result<Record, RuntimeError> {
+        let record = self.record(id).await?;
+        let cgroup = self.host.cgroup(id);
+        let operation = if frozen { "pause the sandbox" } else { "resume the sandbox" };
+        let change = move || {
+            if !cgroup.is_populated()? {
+                return Ok(Err(ended_without_us(&cgroup)));
+            }
+            if frozen { cgroup.freeze() } else { cgroup.thaw() }.map(Ok)
+        };
+        match tokio::task::spawn_blocking(change).await {
+            Ok(Ok(Ok(()))) => Ok(record),
+            Ok(Ok(Err(reason))) => Err(RuntimeError::Ended { id: id.clone(), reason, detail: String::new() }),
+            Ok(Err(source)) => Err(ContainerError::Cgroup(source).during(operation, id)),
+            Err(_) => Err(ContainerError::Stopped.during(operation, id)),
+        }
+    }
+}
+
+/// Nobody saw it end; the kernel's count is all there is to go by.
+fn ended_without_us(cgroup: &belljar_host::Cgroup) -> EndReason {
+    if cgroup.oom_kills().unwrap_or(0) > 0 { EndReason::OutOfMemory } else { EndReason::Exited }
+}
+
+#[async_trait]
+impl Runtime for ContainerRuntime {
+    fn class(&self) -> IsolationClass {
+        CLASS
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        snapshot::CAPABILITIES
+    }
+
+    async fn probe(&self) -> EngineReport {
+        probe::probe(&self.inner).await
+    }
+
+    async fn create(&self, spec: &SandboxSpec) -> Result<Execution, RuntimeError> {
+        create::check(spec)?;
+        let (inner, spec) = (Arc::clone(&self.inner), spec.clone());
+        let id = spec.id.clone();
+        let (answer, made) = oneshot::channel();
+        // A task of its own: if the caller stops waiting, the sandbox is still finished and then removed, not left half-made.
+        tokio::spawn(async move {
+            let result = create::create(&inner, &spec).await;
+            if let Err(Ok(_)) = answer.send(result)
+                && let Err(error) = inner.destroy(&spec.id).await
+            {
+                tracing::error!(sandbox_id = %spec.id, %error, "a sandbox that nobody waited for could not be removed");
+            }
+        });
+        made.await.unwrap_or_else(|_| Err(ContainerError::Stopped.during("make the sandbox", &id)))
+    }
+
+    async fn guest(&self, id: &SandboxId) -> Result<Arc<dyn Guest>, RuntimeError> {
+        Ok(Arc::clone(&self.inner.live(id).await?.guest))
+    }
+
+    async fn adopt(&self, id: &SandboxId) -> Result<Execution, RuntimeError> {
+        let live = self.inner.live(id).await?;
+        live.guest.hello().await.map_err(|source| RuntimeError::Agent { id: id.clone(), source })?;
+        Ok(live.execution.clone())
+    }
+
+    async fn inventory(&self) -> Result<Vec<Found>, RuntimeError> {
+        let nobody = || "all-of-them".parse::<SandboxId>();
+        let records = self.inner.host.records(CLASS).await;
+        let records = records.map_err(|error| match nobody() {
+            Ok(id) => from_host("list the records", &id, error),
+            Err(invalid) => RuntimeError::Invalid(invalid),
+        })?;
+        let found = |record: Record| self.inner.presence(&record).map(|presence| Found { id: record.id, presence });
+        Ok(records.into_iter().filter_map(found).collect())
+    }
+
+    async fn destroy(&self, id: &SandboxId) -> Result<(), RuntimeError> {
+        self.inner.destroy(id).await
+    }
+
+    async fn ended(&self, id: &SandboxId) -> Result<EndReason, RuntimeError> {
+        match self.inner.live(id).await {
+            Ok(live) => Ok(live.ended().await),
+            Err(RuntimeError::Ended { reason, .. }) => Ok(reason),
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn usage(&self, id: &SandboxId) -> Result<Usage, RuntimeError> {
+        self.inner.record(id).await?;
+        metrics::usage(&self.inner.host, id).await
+    }
+
+    async fn pause(&self, id: &SandboxId) -> Result<(), RuntimeError> {
+        self.inner.set_frozen(id, true).await.map(drop)
+    }
+
+    async fn resume(&self, id: &SandboxId) -> Result<Execution, RuntimeError> {
+        self.inner.set_frozen(id, false).await.map(|record| execution(&record))
+    }
+
+    async fn snapshot(&self, _: &SandboxId, _: &SnapshotId, _: SnapshotKind) -> Result<SnapshotRecord, RuntimeError> {
+        Err(snapshot::unsupported("snapshots"))
+    }
+
+    async fn fork(&self, _: &SnapshotId, _: &SandboxSpec) -> Result<Execution, RuntimeError> {
+        Err(snapshot::unsupported("forks"))
+    }
+}

@@ -1,0 +1,21 @@
+//! Snapshots and forks are not offered yet, and said so before anything is touched.
+//!
+//! What they will be made of is there already: a sandbox's root is a list of layers and one upper directory in a subvolume of its own,
+//! so a snapshot of its files is that directory renamed into a layer. Memory stays in the kernel, which this class cannot copy.
+
+use belljar_ports::{Capabilities, MemoryState, OomScope, RuntimeError};
+use belljar_types::IsolationClass;
+
+pub(crate) const CAPABILITIES: Capabilities = Capabilities {
+    pause: Some(MemoryState::Resident),
+    snapshot_filesystem: false,
+    snapshot_memory: false,
+    fork: false,
+    oom: OomScope::Process,
+    setuid: false,
+};
+
+pub(crate) fn unsupported(verb: &'static str) -> RuntimeError {
+    let reason = "processes of this class live in the host's kernel and cannot be copied; use the gvisor class".to_owned();
+    RuntimeError::Unsupported { class: IsolationClass::Container, verb, reason }
+}
