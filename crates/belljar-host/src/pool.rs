@@ -114,9 +114,9 @@ impl Pool {
         dropped.len()
     }
 
-    /// Writes everything out, which also sets the kernel on taking dropped subvolumes apart.
+    /// Writes everything out and sets the kernel on taking dropped subvolumes apart.
     pub(crate) fn sync(&self) -> io::Result<()> {
-        self.with(|open| Ok(rustix::fs::syncfs(&open.filesystem)?))
+        self.with(|open| btrfs::sync(&open.filesystem))
     }
 
     pub(crate) fn quota(&self) -> QuotaKind {

@@ -11,6 +11,7 @@ use std::os::unix::ffi::OsStrExt;
 use rustix::fs::{Mode, OFlags};
 
 const MAGIC: u8 = 0x94;
+const SYNC: libc::Ioctl = request(0, 8, 0);
 const SUBVOL_CREATE: libc::Ioctl = request(WRITE, 14, 4096);
 const SNAP_DESTROY: libc::Ioctl = request(WRITE, 15, 4096);
 const INO_LOOKUP: libc::Ioctl = request(READ | WRITE, 18, 4096);
@@ -92,6 +93,11 @@ pub fn remove_quota_record(filesystem: impl AsFd, id: u64) -> io::Result<bool> {
         Err(error) if error.raw_os_error() == Some(libc::EBUSY) => Ok(false),
         Err(error) => Err(error),
     }
+}
+
+/// Writes everything out and sets the kernel on taking dropped subvolumes apart, which a plain `syncfs` does not.
+pub fn sync(filesystem: impl AsFd) -> io::Result<()> {
+    control(filesystem.as_fd(), SYNC, &mut [0u8; 0])
 }
 
 /// The filesystem's own id as text, under which `/sys/fs/btrfs` shows it.

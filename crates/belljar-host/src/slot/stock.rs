@@ -126,10 +126,7 @@ impl Stock {
 
     /// Ends the background work and destroys all free slots.
     pub(crate) fn close(&self) -> Result<(), HostError> {
-        if let Some((jobs, thread)) = self.lock_worker().take() {
-            drop(jobs);
-            let _ = thread.join();
-        }
+        self.stop();
         let mut numbers = self.shared.lock();
         let free: Vec<u32> =
             numbers.closed.drain(..).collect::<Vec<_>>().into_iter().chain(numbers.open.drain(..).collect::<Vec<_>>()).collect();
@@ -138,6 +135,14 @@ impl Stock {
             numbers.give_up(number);
         }
         Ok(())
+    }
+
+    /// Lets the worker finish what it was told and waits for its end.
+    fn stop(&self) {
+        if let Some((jobs, thread)) = self.lock_worker().take() {
+            drop(jobs);
+            let _ = thread.join();
+        }
     }
 
     fn tell(&self, job: Job) {
@@ -149,6 +154,13 @@ impl Stock {
 
     fn lock_worker(&self) -> MutexGuard<'_, Option<(Sender<Job>, JoinHandle<()>)>> {
         self.worker.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Whoever opens the data directory next must not meet a thread that still works on its slots.
+impl Drop for Stock {
+    fn drop(&mut self) {
+        self.stop();
     }
 }
 

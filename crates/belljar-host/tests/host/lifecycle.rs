@@ -2,7 +2,7 @@
 
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use belljar_host::{Host, HostError, RecordState};
 use belljar_types::{IsolationClass, SandboxId};
@@ -87,14 +87,13 @@ async fn a_second_opening_finds_what_the_first_left() {
     scene.host.commit(&spec.id).await.unwrap();
     let token = scene.host.record(&spec.id).await.unwrap().unwrap().token;
     let before = scene.counts().await;
-    let Scene { host, .. } = &scene;
-    let weak = std::sync::Arc::downgrade(host);
-    let Scene { host, _temporary: keep, .. } = scene;
+    let Scene { host, _sweep, _temporary, .. } = scene;
+    let weak = std::sync::Arc::downgrade(&host);
     drop(host);
     assert!(weak.upgrade().is_none());
 
     let host = Host::open(config(&directory)).await.unwrap();
-    let scene = Scene { host, directory, _temporary: keep };
+    let scene = Scene { host, directory, _sweep, _temporary };
     let record = scene.host.record(&spec.id).await.unwrap().unwrap();
     assert_eq!((record.state, record.token), (RecordState::Running, token));
     assert_eq!(scene.counts().await, before);
@@ -136,7 +135,13 @@ async fn release_kills_what_runs_in_the_sandbox() {
     let before = scene.counts().await;
     let spec = spec();
     let reserved = scene.host.reserve(IsolationClass::Container, &spec).await.unwrap();
-    let mut child = Command::new("sh").args(["-c", "trap '' TERM INT HUP; sleep 1000 & sleep 1000 & wait"]).spawn().unwrap();
+    let mut child = Command::new("sh")
+        .args(["-c", "trap '' TERM INT HUP; sleep 1000 & sleep 1000 & wait"])
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
     reserved.cgroup.attach(child.id()).unwrap();
     assert!(reserved.cgroup.is_populated().unwrap());
     let reaper = std::thread::spawn(move || child.wait().unwrap());

@@ -10,6 +10,8 @@ use belljar_types::{LayerDigest, SandboxSpec};
 pub(crate) struct Scene {
     pub(crate) host: Arc<Host>,
     pub(crate) directory: PathBuf,
+    /// Last, so that the directory goes after the sweep.
+    pub(crate) _sweep: Sweep,
     pub(crate) _temporary: Option<tempfile::TempDir>,
 }
 
@@ -51,7 +53,8 @@ impl Scene {
         let host = Host::open(config).await.unwrap();
         make_layers(&host);
         host.settle().await;
-        Self { host, directory, _temporary: Some(temporary) }
+        let sweep = Sweep { directory: directory.clone(), instance: host.instance().to_owned() };
+        Self { host, directory, _sweep: sweep, _temporary: Some(temporary) }
     }
 
     pub(crate) async fn counts(&self) -> BTreeMap<&'static str, usize> {
@@ -66,6 +69,32 @@ impl Scene {
         assert!(cgroups(&instance).is_empty(), "{:?}", cgroups(&instance));
         let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap();
         assert!(!mounts.contains(self.directory.to_str().unwrap()), "{mounts}");
+    }
+}
+
+/// Takes away what a failed test left on the machine.
+pub(crate) struct Sweep {
+    directory: PathBuf,
+    instance: String,
+}
+
+impl Drop for Sweep {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            return;
+        }
+        for cgroup in cgroups(&self.instance).iter().rev() {
+            let _ = std::fs::write(cgroup.join("cgroup.kill"), "1");
+            let _ = std::fs::remove_dir(cgroup);
+        }
+        let _ = std::process::Command::new("sh")
+            .args([
+                "-c",
+                "for n in \"$1\"/netns/*; do umount -l \"$n\"; done; umount -l \"$1/netns\"; rm -rf \"$1\"; umount -l \"$2/pool\"",
+                "sweep",
+            ])
+            .args([&format!("/run/belljar-{}", self.instance), self.directory.to_str().unwrap()])
+            .status();
     }
 }
 
