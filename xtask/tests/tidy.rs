@@ -238,7 +238,9 @@ fn leftovers_are_found_in_code_and_prose() {
         fixture.write(path, &format!("{CLEAN_MODULE}{left}\n"));
         fixture.finds(&format!("{path}:{line}: `"));
     }
-    fixture.write(path, &format!("{CLEAN_MODULE}// mktemp name.XXXXXX\n"));
+    let child =
+        concat!("#[ig", "nore = \"run by the test above\"]\nfn child() {}\nconst ARGUMENTS: [&str; 2] = [\"child\", \"--ig", "nored\"];");
+    fixture.write(path, &format!("{CLEAN_MODULE}{child}\n// mktemp name.XXXXXX\n"));
     fixture.finds_nothing();
 }
 
