@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use crate::{ArchiveError, OciError, RecipeError, StoreError};
+use crate::{ArchiveError, OciError, RecipeError, RegistryError, StoreError};
 
 /// Why a layer or template could not be made.
 #[derive(Debug, thiserror::Error)]
@@ -20,6 +20,9 @@ pub enum ImageError {
     /// An image was refused or could not be read.
     #[error(transparent)]
     Oci(#[from] OciError),
+    /// An image could not be pulled.
+    #[error(transparent)]
+    Registry(#[from] RegistryError),
     /// An image asks for something that cannot be given.
     #[error("the image is not usable: {0}")]
     Wish(#[from] belljar_types::Invalid),

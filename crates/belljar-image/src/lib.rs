@@ -15,6 +15,7 @@ mod oci;
 mod plant;
 mod progress;
 mod recipe;
+mod registry;
 mod store;
 mod tarball;
 mod template;
@@ -24,6 +25,7 @@ pub use error::ImageError;
 pub use oci::OciError;
 pub use progress::{PlainProgress, Progress, ProgressSink, Silent};
 pub use recipe::{Recipe, RecipeError, RecipeFile, build_recipe, ensure_recipe};
+pub use registry::{PullOptions, Reference, RegistryCredentials, RegistryError};
 pub use store::{LayerInfo, LayerStore, StoreError};
 
 /// Directories that every engine mounts over or the agent writes to, with their modes.

@@ -89,6 +89,11 @@ impl Entry {
         Self { long_name: Some(name.into()), ..Self::file("short", content) }
     }
 
+    /// A file whose name may be longer than a plain header holds.
+    pub(crate) fn file_of_any_name(name: &str, content: &[u8]) -> Self {
+        if name.len() < 100 { Self::file(name, content) } else { Self::gnu_long(name, content) }
+    }
+
     pub(crate) fn gnu_long_header(size: u64) -> Self {
         Self { content: Content::Promised(size), ..Self::kind("././@LongLink", b'L') }
     }

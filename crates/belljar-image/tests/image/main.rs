@@ -5,4 +5,14 @@ mod archives;
 #[cfg(test)]
 mod hostile_archives;
 #[cfg(test)]
+mod images;
+#[cfg(test)]
 mod layers;
+#[cfg(test)]
+mod oci;
+#[cfg(test)]
+mod recipes;
+#[cfg(test)]
+mod registry;
+#[cfg(test)]
+mod registry_server;
