@@ -230,7 +230,8 @@ fn plain_member(header: &tar::Header, kind: u8) -> Result<Member, Refusal> {
         mode: header.mode().map_err(number)? & 0o7777,
         uid: header.uid().map_err(number)?,
         gid: header.gid().map_err(number)?,
-        mtime: Mtime { seconds: i64::try_from(header.mtime().map_err(number)?).unwrap_or(i64::MAX), nanoseconds: 0 },
+        // Times before 1970 are stored as two's complement.
+        mtime: Mtime { seconds: header.mtime().map_err(number)?.cast_signed(), nanoseconds: 0 },
         xattrs: Vec::new(),
     };
     Ok(Member { path, kind, link: header.link_name_bytes().map(std::borrow::Cow::into_owned).unwrap_or_default(), attributes, size: 0 })

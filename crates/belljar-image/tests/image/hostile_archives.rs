@@ -324,3 +324,54 @@ fn refusals_are_printed_without_the_strangers_control_characters() {
     let text = error.to_string();
     assert_eq!(text, "archive entry \"../\\u{1b}[31mred\" refused: its name contains \"..\"");
 }
+
+/// Numbers that look random and are the same every time.
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self, sides: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        usize::try_from(self.0 % sides as u64).unwrap()
+    }
+}
+
+#[test]
+fn mangled_archives_neither_panic_nor_escape_nor_leave_anything() {
+    let scene = Scene::new();
+    let honest = Archive::new()
+        .add(Entry::directory("d"))
+        .add(Entry::file("d/file", b"content").pax("SCHILY.xattr.user.a", b"b").pax("mtime", b"12.5"))
+        .add(Entry::symlink("l", "../../outside"))
+        .add(Entry::hard_link("h", "d/file"))
+        .add(Entry::gnu_long(&"long/".repeat(30), b"x"))
+        .add(Entry::sparse("s", 4096, &[(0, b"a"), (2048, b"b")]))
+        .add(Entry::file("d/.wh.gone", b""))
+        .tar();
+    let (mut dice, mut taken, mut refused) = (Dice(0x2545_f491_4f6c_dd1d), 0, 0);
+    for _ in 0..1500 {
+        let mut mangled = honest.clone();
+        for _ in 0..=dice.roll(4) {
+            let at = dice.roll(mangled.len());
+            mangled[at] = [0, 0xff, b'/', b'.', b'7', b'L', b'x', b'1'][dice.roll(8)];
+        }
+        // With checksums made right again, the damage gets past the first guard.
+        for block in mangled.chunks_exact_mut(512).filter(|block| &block[257..262] == b"ustar") {
+            block[148..156].fill(b' ');
+            let sum: u32 = block.iter().map(|b| u32::from(*b)).sum();
+            block[148..156].copy_from_slice(format!("{sum:06o}\0 ").as_bytes());
+        }
+        match scene.import(&mangled[..], ArchiveForm::OciLayer, ArchiveLimits::default()) {
+            Ok(()) => taken += 1,
+            Err(_) => refused += 1,
+        }
+        assert_eq!(fs::read_dir(scene.path("pool/staging")).unwrap().count(), 0);
+    }
+    assert!(taken > 100 && refused > 100, "both paths are exercised: {taken} taken, {refused} refused");
+    let outside: Vec<_> = fs::read_dir(scene.directory.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(outside, ["pool"]);
+    for layer in scene.store.layers().unwrap() {
+        scene.store.verify(&layer.digest).unwrap();
+    }
+}

@@ -3,8 +3,10 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::Write;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::path::PathBuf;
+use std::process::{Command, Stdio};
 
 use belljar_image::{ArchiveForm, ArchiveLimits, LayerInfo, LayerStore, Silent, StoreError};
 use belljar_types::{Template, TemplateDefaults, TemplateName};
@@ -215,6 +217,42 @@ fn what_a_crash_left_is_swept_and_what_is_being_made_is_not() {
         store.verify(&info.digest).unwrap();
     });
     assert!(!is_left(&staging));
+}
+
+/// Set for the process that is to be killed: the pool it works in.
+const VICTIM: &str = "BELLJAR_TEST_VICTIM_POOL";
+
+#[test]
+fn a_maker_that_is_killed_leaves_nothing() {
+    if let Some(pool) = std::env::var_os(VICTIM) {
+        let store = LayerStore::open(pool.as_ref()).unwrap();
+        store.import_tar(std::io::stdin(), ArchiveForm::RootFilesystem, ArchiveLimits::default(), "victim").unwrap();
+        panic!("the archive never ends, and neither may the import");
+    }
+    let (guard, store) = store();
+    let staging = guard.path().join("pool/staging");
+    let mut victim = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "layers::a_maker_that_is_killed_leaves_nothing"])
+        .env(VICTIM, guard.path().join("pool"))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    let tar = sample().tar();
+    victim.stdin.as_mut().unwrap().write_all(&tar[..tar.len() / 2]).unwrap();
+    let half_made = || fs::read_dir(&staging).unwrap().any(|entry| entry.unwrap().path().join("fs/bin/tool").exists());
+    while !half_made() {
+        assert!(victim.try_wait().unwrap().is_none(), "the victim died by itself");
+        std::thread::yield_now();
+    }
+    // Alive it is spared, dead it is swept.
+    LayerStore::open(&guard.path().join("pool")).unwrap();
+    assert!(half_made());
+    victim.kill().unwrap();
+    victim.wait().unwrap();
+    LayerStore::open(&guard.path().join("pool")).unwrap();
+    assert_eq!(fs::read_dir(&staging).unwrap().count(), 0);
+    assert!(store.layers().unwrap().is_empty());
 }
 
 fn is_left(staging: &std::path::Path) -> bool {

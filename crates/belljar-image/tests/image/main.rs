@@ -11,6 +11,8 @@ mod layers;
 #[cfg(test)]
 mod oci;
 #[cfg(test)]
+mod producers;
+#[cfg(test)]
 mod recipes;
 #[cfg(test)]
 mod registry;
