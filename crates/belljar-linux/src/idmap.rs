@@ -21,7 +21,7 @@ pub fn user_namespace(base: u32, count: u32) -> io::Result<OwnedFd> {
     let blocked = BlockedSignals::all()?;
     // SAFETY: `wait_for_release` makes only raw system calls on its own stack, and `waiter` and `stack` outlive the child because
     // `wait_for_clone` below is reached on every path.
-    let pid = unsafe { clone_on(&stack, libc::CLONE_NEWUSER | libc::CLONE_VM, wait_for_release, (&raw mut waiter).cast()) };
+    let pid = unsafe { clone_on(&stack, libc::CLONE_NEWUSER | libc::CLONE_VM, None, wait_for_release, (&raw mut waiter).cast()) };
     drop(blocked);
     let pid = pid?;
     let namespace = map_ids(pid, base, count);

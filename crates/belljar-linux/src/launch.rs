@@ -19,7 +19,7 @@ mod usher;
 
 use std::ffi::CString;
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
 
@@ -39,11 +39,20 @@ pub struct Attach {
     pub at: CString,
 }
 
+/// A control group to start in.
+#[derive(Debug, Default)]
+pub struct Membership {
+    /// Its directory in the v2 tree, in which the process is born.
+    pub unified: Option<OwnedFd>,
+    /// Its `tasks` files in v1 trees, open for writing; the process puts itself there.
+    pub tasks: Vec<OwnedFd>,
+}
+
 /// Everything needed to start a sandbox's first process.
 #[derive(Debug)]
 pub struct Launch {
-    /// `cgroup.procs` files, open for writing.
-    pub cgroups: Vec<OwnedFd>,
+    /// Its control group.
+    pub cgroup: Membership,
     /// Its network namespace.
     pub network: OwnedFd,
     /// Its user namespace.
@@ -138,7 +147,7 @@ pub fn launch(launch: &Launch) -> Result<Launched, LaunchError> {
         launch,
         progress: &progress,
         server: server.cast_signed(),
-        server_pidfd: std::os::fd::AsRawFd::as_raw_fd(&server_pidfd),
+        server_pidfd: server_pidfd.as_raw_fd(),
         first_stack: &first_stack,
         argv: &argv,
         envp: &envp,
@@ -146,7 +155,8 @@ pub fn launch(launch: &Launch) -> Result<Launched, LaunchError> {
     let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::CLONE_FILES;
     // SAFETY: the usher and the first process make system calls only; with VFORK this thread sleeps until both are out of our
     // memory, so all that `briefing` borrows outlives them.
-    let usher = unsafe { clone_on(&usher_stack, flags, usher::run, (&raw mut briefing).cast()) };
+    let usher =
+        unsafe { clone_on(&usher_stack, flags, launch.cgroup.unified.as_ref().map(AsFd::as_fd), usher::run, (&raw mut briefing).cast()) };
     drop(blocked);
     let usher = usher.map_err(|source| LaunchError { step: Step::CloneUsher, detail: String::new(), source })?;
     let waited = wait_for_clone(usher).map_err(prepare);

@@ -8,9 +8,9 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use belljar_host::Reservation;
+use belljar_host::{Cgroup, Reservation};
 use belljar_linux::caps::CapabilitySet;
-use belljar_linux::launch::{Launch, Launched, launch};
+use belljar_linux::launch::{Launch, Launched, Membership, launch};
 use belljar_linux::rlimit::{ProcessLimit, Resource};
 use belljar_linux::seccomp::{Policy, Program};
 use belljar_linux::{idmap, landlock};
@@ -60,7 +60,7 @@ impl Starter {
         let users = self.users(reservation.slot.uid_base, reservation.slot.uid_count)?;
         let root = root::assemble(reservation, &users)?;
         let plan = Launch {
-            cgroups: reservation.cgroup.procs_paths().iter().map(|path| open_for_writing(path)).collect::<Result<_, _>>()?,
+            cgroup: membership(&reservation.cgroup)?,
             network: open(&reservation.slot.netns)?,
             users,
             fence: landlock::fence(root.root.as_fd()).map_err(ContainerError::Fence)?,
@@ -107,6 +107,15 @@ fn limits() -> io::Result<Vec<ProcessLimit>> {
         ProcessLimit::at_most(Resource::Nice, 0, 0)?,
         ProcessLimit::at_most(Resource::MessageQueues, MESSAGE_QUEUES, MESSAGE_QUEUES)?,
     ])
+}
+
+fn membership(cgroup: &Cgroup) -> Result<Membership, ContainerError> {
+    let unified = cgroup.v2_path();
+    let v1 = cgroup.procs_paths().into_iter().filter(|path| path.parent() != unified.as_deref());
+    Ok(Membership {
+        tasks: v1.map(|path| open_for_writing(&path.with_file_name("tasks"))).collect::<Result<_, _>>()?,
+        unified: unified.as_deref().map(open).transpose()?,
+    })
 }
 
 fn open(path: &Path) -> Result<OwnedFd, ContainerError> {

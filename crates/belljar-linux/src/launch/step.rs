@@ -41,7 +41,7 @@ pub enum Step {
 
 const STEPS: [(Step, &str); 28] = [
     (Step::Prepare, "prepare the launch"),
-    (Step::CloneUsher, "clone the usher process"),
+    (Step::CloneUsher, "clone the usher process into the sandbox's cgroup"),
     (Step::DieWithServer, "tie the new process's life to the server's"),
     (Step::JoinCgroup, "join the sandbox's cgroup"),
     (Step::JoinNetwork, "join the sandbox's network namespace"),

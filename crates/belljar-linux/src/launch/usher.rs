@@ -45,8 +45,8 @@ fn usher(briefing: &Briefing<'_>, argument: *mut c_void) -> Result<(), Errno> {
         return Err(Errno(libc::ESRCH));
     }
     progress.at(Step::JoinCgroup);
-    for cgroup in &launch.cgroups {
-        // "0" is whoever writes it.
+    for cgroup in &launch.cgroup.tasks {
+        // "0" is the thread that writes it, and a thread that moves only itself need not wait for anybody.
         // SAFETY: one byte of a static string, to an open descriptor.
         check(unsafe { libc::write(cgroup.as_raw_fd(), c"0".as_ptr().cast(), 1) } as i64)?;
     }
@@ -69,12 +69,12 @@ fn usher(briefing: &Briefing<'_>, argument: *mut c_void) -> Result<(), Errno> {
         | libc::CLONE_NEWIPC
         | libc::CLONE_NEWCGROUP;
     // SAFETY: the first process makes system calls only, on a stack of its own; this process sleeps until it is out of our memory.
-    match unsafe { clone_on(briefing.first_stack, flags, first::run, argument) } {
+    match unsafe { clone_on(briefing.first_stack, flags, None, first::run, argument) } {
         Ok(pid) => {
             progress.pid.store(pid, Ordering::Release);
             Ok(())
         }
-        Err(_) => Err(last_errno()),
+        Err(error) => Err(Errno(error.raw_os_error().unwrap_or(libc::EIO))),
     }
 }
 

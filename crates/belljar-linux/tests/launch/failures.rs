@@ -27,7 +27,8 @@ fn each_step_is_named() {
         let found = failure(spoil);
         assert_eq!((found.0, found.1.as_str()), (step, words));
     };
-    check(&|plan| plan.cgroups.push(File::open("/dev/null").unwrap().into()), Step::JoinCgroup, "join the sandbox's cgroup");
+    check(&|plan| plan.cgroup.unified = Some(wrong_descriptor()), Step::CloneUsher, "clone the usher process into the sandbox's cgroup");
+    check(&|plan| plan.cgroup.tasks.push(wrong_descriptor()), Step::JoinCgroup, "join the sandbox's cgroup");
     check(&|plan| plan.network = wrong_descriptor(), Step::JoinNetwork, "join the sandbox's network namespace");
     check(&|plan| plan.users = std::sync::Arc::new(wrong_descriptor()), Step::JoinUsers, "join the sandbox's user namespace");
     check(&|plan| plan.root = wrong_descriptor(), Step::AttachRoot, "attach the root filesystem");

@@ -10,7 +10,7 @@ use std::process::Command;
 use std::sync::{Arc, OnceLock};
 
 use belljar_linux::caps::CapabilitySet;
-use belljar_linux::launch::{Attach, Launch, Launched};
+use belljar_linux::launch::{Attach, Launch, Launched, Membership};
 use belljar_linux::mount::{self, Overlay, Restrictions};
 use belljar_linux::pidfd::{self, Ending};
 use belljar_linux::rlimit::{ProcessLimit, Resource};
@@ -73,7 +73,7 @@ impl Fixture {
         let text = |text: &str| CString::new(text).unwrap();
         let fence = landlock::fence(root.as_fd()).unwrap();
         let launch = Launch {
-            cgroups: Vec::new(),
+            cgroup: Membership::default(),
             network: File::open("/proc/self/ns/net").unwrap().into(),
             users,
             fence,

@@ -1,0 +1,222 @@
+//! Sandboxes with the real agent: every verb of the runtime, and what happens when things end.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use belljar_ports::{Guest, Presence, Runtime, RuntimeError, SnapshotKind};
+use belljar_types::{
+    CheckOutcome, EndReason, ExitStatus, KillCause, OutputEvent, ProcessSpec, SandboxId, SnapshotId, StreamKind, Termination, UserName,
+};
+use futures_util::StreamExt;
+
+use crate::world::{Agent, World};
+
+const LONG: Duration = Duration::from_secs(60);
+
+async fn run_as(guest: &Arc<dyn Guest>, user: &str, script: &str) -> (ExitStatus, String) {
+    let mut spec = ProcessSpec::new(["/bin/sh", "-c", script]);
+    spec.user = Some(user.parse::<UserName>().unwrap());
+    let (_, mut output) = guest.start_attached(&spec).await.unwrap();
+    let mut text = Vec::new();
+    while let Some(event) = output.next().await {
+        match event.unwrap() {
+            OutputEvent::Data { bytes, stream: StreamKind::Stdout | StreamKind::Stderr, .. } => text.extend_from_slice(&bytes),
+            OutputEvent::Gap { .. } => panic!("output was lost"),
+            OutputEvent::Exit(exit) => return (exit, String::from_utf8(text).unwrap()),
+        }
+    }
+    panic!("the output ended without an exit: {}", String::from_utf8_lossy(&text));
+}
+
+async fn run(guest: &Arc<dyn Guest>, script: &str) -> (ExitStatus, String) {
+    run_as(guest, "root", script).await
+}
+
+const DONE: ExitStatus = ExitStatus { termination: Termination::Exited(0), cause: None };
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_sandbox_lives_and_is_gone() {
+    let world = World::new(Agent::Real).await;
+    let spec = world.spec();
+    let execution = world.runtime.create(&spec).await.unwrap();
+    assert_eq!((&execution.sandbox, &execution.id), (&spec.id, &spec.execution));
+    let found = world.runtime.inventory().await.unwrap();
+    assert!(matches!(&found[..], [one] if one.id == spec.id && one.presence == Presence::Running(execution.clone())), "{found:?}");
+    let again = world.runtime.create(&spec).await.unwrap_err();
+    assert!(matches!(again, RuntimeError::Exists { .. }), "{again:?}");
+
+    let guest = world.runtime.guest(&spec.id).await.unwrap();
+    let (exit, text) = run_as(&guest, "user", "id -u; cat /proc/self/status").await;
+    assert_eq!(exit, DONE, "{text}");
+    assert!(text.starts_with("1000\n"), "{text}");
+    for line in ["CapEff:\t0000000000000000", "NoNewPrivs:\t1", "Seccomp:\t2"] {
+        assert!(text.contains(line), "{line} in {text}");
+    }
+    let (_, text) = run(&guest, "cat /proc/self/status; cat /proc/1/environ; ls /.belljar").await;
+    assert!(text.contains("CapEff:\t00000000a00405fb") && text.contains("CapBnd:\t00000000a00405fb"), "{text}");
+    assert!(!text.lines().any(|line| line == "boot"), "the token's file is gone: {text}");
+
+    let usage = world.runtime.usage(&spec.id).await.unwrap();
+    assert!(usage.memory_bytes > 0 && usage.pids > 0 && usage.cpu_micros > 0, "{usage:?}");
+    world.runtime.destroy(&spec.id).await.unwrap();
+    world.runtime.destroy(&spec.id).await.unwrap();
+    assert!(world.runtime.inventory().await.unwrap().is_empty());
+    let gone = world.runtime.guest(&spec.id).await.err().unwrap();
+    assert!(matches!(gone, RuntimeError::NotFound { .. }), "{gone:?}");
+    world.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_killed_process_says_if_memory_was_why() {
+    let world = World::new(Agent::Real).await;
+    let mut spec = world.spec();
+    spec.limits.memory_bytes = 64 << 20;
+    world.runtime.create(&spec).await.unwrap();
+    let guest = world.runtime.guest(&spec.id).await.unwrap();
+    let (exit, _) = run(&guest, "kill -9 $$").await;
+    assert_eq!(exit, ExitStatus { termination: Termination::Signaled(9), cause: None });
+    let (exit, text) = run(&guest, "exec tail /dev/zero").await;
+    assert_eq!(exit, ExitStatus { termination: Termination::Signaled(9), cause: Some(KillCause::OutOfMemory) }, "{text}");
+    assert!(world.runtime.usage(&spec.id).await.unwrap().oom_kills > 0);
+    assert_eq!(run(&guest, "exit 0").await.0, DONE, "the agent lives on");
+    world.runtime.destroy(&spec.id).await.unwrap();
+    world.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn ends_are_told_apart() {
+    let world = Arc::new(World::new(Agent::Real).await);
+    let ended = |id: SandboxId| {
+        let world = Arc::clone(&world);
+        tokio::spawn(async move { world.runtime.ended(&id).await.unwrap() })
+    };
+    let spec = world.spec();
+    world.runtime.create(&spec).await.unwrap();
+    let waiting = ended(spec.id.clone());
+    tokio::task::yield_now().await;
+    world.runtime.destroy(&spec.id).await.unwrap();
+    // Whoever asked before the end is told why; whoever asks after it is told that there is nothing.
+    if let Ok(reason) = waiting.await {
+        assert_eq!(reason, EndReason::Killed);
+    }
+
+    let spec = world.spec();
+    world.runtime.create(&spec).await.unwrap();
+    let waiting = ended(spec.id.clone());
+    let guest = world.runtime.guest(&spec.id).await.unwrap();
+    // The agent ends when it is told to.
+    let _ = guest.start(&ProcessSpec::new(["/bin/sh", "-c", "sleep 0.2; kill -TERM 1"])).await;
+    let mut as_root = ProcessSpec::new(["/bin/sh", "-c", "kill -TERM 1"]);
+    as_root.user = Some("root".parse().unwrap());
+    let _ = guest.start(&as_root).await;
+    assert_eq!(waiting.await.unwrap(), EndReason::Exited);
+    let found = world.runtime.inventory().await.unwrap();
+    assert!(matches!(&found[..], [one] if one.presence == Presence::Ended(EndReason::Exited)), "{found:?}");
+    world.runtime.destroy(&spec.id).await.unwrap();
+
+    let mut spec = world.spec();
+    spec.limits.wall_time = Some(Duration::from_secs(1));
+    world.runtime.create(&spec).await.unwrap();
+    assert_eq!(ended(spec.id.clone()).await.unwrap(), EndReason::Killed);
+    world.runtime.destroy(&spec.id).await.unwrap();
+    Arc::into_inner(world).unwrap().close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_paused_sandbox_stands_still() {
+    let world = World::new(Agent::Real).await;
+    let spec = world.spec();
+    let execution = world.runtime.create(&spec).await.unwrap();
+    let guest = world.runtime.guest(&spec.id).await.unwrap();
+    world.runtime.pause(&spec.id).await.unwrap();
+    let found = world.runtime.inventory().await.unwrap();
+    assert!(matches!(&found[..], [one] if one.presence == Presence::Frozen(execution.clone())), "{found:?}");
+    let silent = tokio::time::timeout(Duration::from_millis(300), guest.hello()).await;
+    assert!(silent.is_err(), "a frozen agent does not answer");
+    assert_eq!(world.runtime.resume(&spec.id).await.unwrap(), execution);
+    assert_eq!(run(&guest, "exit 0").await.0, DONE);
+    world.runtime.pause(&spec.id).await.unwrap();
+    world.runtime.destroy(&spec.id).await.unwrap();
+    world.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn another_server_takes_over() {
+    let world = World::new(Agent::Real).await;
+    let spec = world.spec();
+    let execution = world.runtime.create(&spec).await.unwrap();
+    let guest = world.runtime.guest(&spec.id).await.unwrap();
+    assert_eq!(run(&guest, "echo kept > /tmp/file").await.0, DONE);
+    drop(guest);
+    let world = world.reopened().await;
+    assert_eq!(world.runtime.adopt(&spec.id).await.unwrap(), execution);
+    let guest = world.runtime.guest(&spec.id).await.unwrap();
+    assert_eq!(run(&guest, "cat /tmp/file").await.1, "kept\n");
+    world.runtime.destroy(&spec.id).await.unwrap();
+    let gone = world.runtime.adopt(&spec.id).await.unwrap_err();
+    assert!(matches!(gone, RuntimeError::NotFound { .. }), "{gone:?}");
+    world.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_it_cannot_do_is_said_beforehand() {
+    let world = World::new(Agent::Real).await;
+    let capabilities = world.runtime.capabilities();
+    assert!(!capabilities.fork && !capabilities.snapshot_memory && !capabilities.snapshot_filesystem);
+    let spec = world.spec();
+    let snapshot = SnapshotId::random();
+    let error = world.runtime.snapshot(&spec.id, &snapshot, SnapshotKind::Filesystem).await.unwrap_err();
+    assert!(matches!(error, RuntimeError::Unsupported { verb: "snapshots", .. }), "{error:?}");
+    let error = world.runtime.fork(&snapshot, &spec).await.unwrap_err();
+    assert!(matches!(error, RuntimeError::Unsupported { verb: "forks", .. }), "{error:?}");
+    world.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_probe_really_makes_one() {
+    let world = World::new(Agent::Real).await;
+    let report = world.runtime.probe().await;
+    println!("{report:#?}");
+    assert!(report.works(), "{:?}", report.first_failure());
+    assert!(report.version.starts_with("Linux "));
+    assert!(world.runtime.inventory().await.unwrap().is_empty());
+    world.close().await;
+    let world = World::new(Agent::Script("exit 3")).await;
+    let report = world.runtime.probe().await;
+    let failure = report.first_failure().unwrap();
+    assert_eq!((failure.name.as_str(), failure.outcome), ("a sandbox", CheckOutcome::Fail));
+    world.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nobody_waits_and_nothing_stays() {
+    let world = World::new(Agent::Real).await;
+    for after in [0, 1, 2, 4, 8, 16] {
+        let spec = world.spec();
+        let _ = tokio::time::timeout(Duration::from_millis(after), world.runtime.create(&spec)).await;
+        let start = Instant::now();
+        while world.host.record(&spec.id).await.unwrap().is_some_and(|record| record.state == belljar_host::RecordState::Making) {
+            assert!(start.elapsed() < LONG);
+            tokio::task::yield_now().await;
+        }
+        world.runtime.destroy(&spec.id).await.unwrap();
+    }
+    assert!(world.runtime.inventory().await.unwrap().is_empty());
+    world.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn how_long_an_answer_takes() {
+    let world = World::new(Agent::Real).await;
+    let mut times = Vec::new();
+    for _ in 0..30 {
+        let spec = world.spec();
+        let start = Instant::now();
+        world.runtime.create(&spec).await.unwrap();
+        times.push(start.elapsed());
+        world.runtime.destroy(&spec.id).await.unwrap();
+    }
+    times.sort_unstable();
+    println!("create until the agent answered: median {:?}, least {:?}", times[times.len() / 2], times[0]);
+    world.close().await;
+}
