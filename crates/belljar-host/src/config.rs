@@ -13,14 +13,22 @@ pub struct HostConfig {
     pub data_dir: PathBuf,
     /// Size of the pool that layers and sandboxes share; used when the pool is first made.
     pub pool_bytes: u64,
-    /// The layer with the agent, put on top of every sandbox's own.
-    pub agent_layer: LayerDigest,
+    /// The layer with the agent, put on top of every sandbox's own. Usually set by [`crate::Host::set_agent_layer`] once the pool is open,
+    /// because the layer lies in it.
+    pub agent_layer: Option<LayerDigest>,
     /// How many closed network slots to keep ready.
     pub closed_slots: u32,
     /// How many open ones; 0 leaves the machine's own network untouched and refuses open sandboxes.
     pub open_slots: u32,
     /// Where cgroups are mounted, if not where the machine says.
     pub cgroup_root: Option<PathBuf>,
+}
+
+impl HostConfig {
+    /// A host on this directory, with defaults for the rest.
+    pub fn new(data_dir: impl Into<PathBuf>) -> Self {
+        Self { data_dir: data_dir.into(), pool_bytes: 64 << 30, agent_layer: None, closed_slots: 4, open_slots: 0, cgroup_root: None }
+    }
 }
 
 /// The directories and names of one instance.

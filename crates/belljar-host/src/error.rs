@@ -31,6 +31,9 @@ pub enum HostError {
         /// Which.
         digest: LayerDigest,
     },
+    /// Nobody said which layer holds the agent.
+    #[error("this host has no agent layer yet; import the agent and set it before making sandboxes")]
+    NoAgent,
     /// Something ran out.
     #[error("the host is out of {resource}")]
     Exhausted {

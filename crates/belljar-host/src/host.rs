@@ -1,7 +1,7 @@
 //! [`Host`]: the one owner of a data directory, and the way in to everything else here.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
 use belljar_linux::cgroup::Cgroup;
 use belljar_types::{Check, IsolationClass, LayerDigest, SandboxId, SandboxSpec};
@@ -47,6 +47,11 @@ impl Host {
     /// Where a layer's files are.
     pub fn layer_directory(&self, digest: &LayerDigest) -> PathBuf {
         self.inner.places.layer(digest)
+    }
+
+    /// Chooses the layer with the agent for sandboxes that are made from now on.
+    pub fn set_agent_layer(&self, digest: LayerDigest) {
+        *self.inner.agent_layer.write().unwrap_or_else(PoisonError::into_inner) = Some(digest);
     }
 
     /// The mounted pool, in which layers, templates and half-made things are.

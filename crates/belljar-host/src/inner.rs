@@ -6,12 +6,14 @@ use std::io;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::{Duration, Instant};
 
 use belljar_linux::cgroup::{Layout, Tree};
 use belljar_linux::netns::make_private_mount;
-use belljar_types::SandboxId;
+use belljar_types::{LayerDigest, SandboxId};
 use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
 use rustix::mount::{UnmountFlags, unmount};
 
 use crate::busy::Busy;
@@ -23,8 +25,11 @@ use crate::record::Record;
 use crate::records;
 use crate::slot::{Maker, Stock};
 
+const LOCK_PATIENCE: Duration = Duration::from_millis(500);
+
 pub(crate) struct Inner {
     pub(crate) config: HostConfig,
+    pub(crate) agent_layer: RwLock<Option<LayerDigest>>,
     pub(crate) places: Places,
     pub(crate) layout: Layout,
     pub(crate) tree: Arc<Tree>,
@@ -61,7 +66,8 @@ impl Inner {
         let stock = Stock::open(maker, pool.clone(), (config.closed_slots, config.open_slots), &owned)?;
         tracing::info!(instance = places.instance, sandboxes = owned.len(), cgroups = ?layout.kind(), "host open");
         let (busy, closed, lock) = (Busy::default(), AtomicBool::new(false), Mutex::new(Some(lock)));
-        Ok(Self { config, places, layout, tree, pool, gateway, stock, busy, closed, lock })
+        let agent_layer = RwLock::new(config.agent_layer.clone());
+        Ok(Self { config, agent_layer, places, layout, tree, pool, gateway, stock, busy, closed, lock })
     }
 
     /// Refuses to go on after the host was closed.
@@ -111,13 +117,18 @@ fn remove_orphans(places: &Places, tree: &Arc<Tree>, pool: &Pool) -> Result<(), 
     Ok(())
 }
 
+/// A process that was killed while starting a program shares its lock with that program until its first instruction: worth a moment's patience.
 fn lock(path: &Path) -> Result<File, HostError> {
     let failed = |source| HostError::Files { operation: "lock", path: path.to_owned(), source };
     let file = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(path).map_err(failed)?;
-    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-        Ok(()) => Ok(file),
-        Err(rustix::io::Errno::WOULDBLOCK) => Err(HostError::Locked { path: path.to_owned() }),
-        Err(errno) => Err(failed(errno.into())),
+    let deadline = Instant::now() + LOCK_PATIENCE;
+    loop {
+        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => return Ok(file),
+            Err(Errno::WOULDBLOCK) if Instant::now() < deadline => std::thread::sleep(Duration::from_millis(5)),
+            Err(Errno::WOULDBLOCK) => return Err(HostError::Locked { path: path.to_owned() }),
+            Err(errno) => return Err(failed(errno.into())),
+        }
     }
 }
 

@@ -145,6 +145,7 @@ impl Pool {
 
     /// What a crash between dropping a subvolume and removing its quota left.
     fn find_dropped(&self) -> io::Result<()> {
+        self.sync()?;
         for id in btrfs::quota_records(&self.filesystem_id)? {
             if !self.with(|open| btrfs::subvolume_exists(&open.filesystem, id))? {
                 self.lock_dropped().push(id);

@@ -1,9 +1,10 @@
 //! Reserving: the intent is written down first, then everything is made; what fails half-way is taken back.
 
+use std::sync::PoisonError;
 use std::time::{Instant, SystemTime};
 
 use belljar_linux::cgroup::CgroupLimits;
-use belljar_types::{IsolationClass, LayerDigest, Limits, SandboxSpec, Secret};
+use belljar_types::{Invalid, IsolationClass, LayerDigest, Limits, SandboxSpec, Secret};
 
 use crate::error::HostError;
 use crate::host::Reservation;
@@ -14,9 +15,10 @@ use crate::records;
 impl Inner {
     pub(crate) fn reserve(&self, class: IsolationClass, spec: SandboxSpec) -> Result<Reservation, HostError> {
         self.usable()?;
-        spec.limits.validate()?;
+        validate(&spec)?;
         let started = Instant::now();
-        let layers = spec.layers.iter().chain([&self.config.agent_layer]).map(|digest| self.layer(digest)).collect::<Result<_, _>>()?;
+        let agent = self.agent_layer.read().unwrap_or_else(PoisonError::into_inner).clone().ok_or(HostError::NoAgent)?;
+        let layers = spec.layers.iter().chain([&agent]).map(|digest| self.layer(digest)).collect::<Result<_, _>>()?;
         let id = spec.id.clone();
         let turn = self.busy.wait_for(&id);
         let home = records::claim(&self.places, &id)?;
@@ -70,6 +72,25 @@ impl Inner {
     fn layer(&self, digest: &LayerDigest) -> Result<std::path::PathBuf, HostError> {
         let path = self.places.layer(digest);
         if path.is_dir() { Ok(path) } else { Err(HostError::MissingLayer { digest: digest.clone() }) }
+    }
+}
+
+fn validate(spec: &SandboxSpec) -> Result<(), Invalid> {
+    spec.limits.validate()?;
+    if spec.layers.is_empty() {
+        return Err(Invalid::new("layers", "at least one layer", ""));
+    }
+    let label = |label: &str| {
+        (1..=63).contains(&label.len())
+            && label.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
+            && !label.starts_with('-')
+            && !label.ends_with('-')
+    };
+    match &spec.hostname {
+        Some(name) if name.len() > 64 || !name.split('.').all(label) => {
+            Err(Invalid::new("hostname", "at most 64 characters: labels of A-Z, a-z, 0-9 and '-', joined by dots", name))
+        }
+        _ => Ok(()),
     }
 }
 

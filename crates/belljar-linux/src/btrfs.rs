@@ -14,6 +14,7 @@ const MAGIC: u8 = 0x94;
 const SYNC: libc::Ioctl = request(0, 8, 0);
 const SUBVOL_CREATE: libc::Ioctl = request(WRITE, 14, 4096);
 const SNAP_DESTROY: libc::Ioctl = request(WRITE, 15, 4096);
+const TREE_SEARCH: libc::Ioctl = request(READ | WRITE, 17, 4096);
 const INO_LOOKUP: libc::Ioctl = request(READ | WRITE, 18, 4096);
 const FS_INFO: libc::Ioctl = request(READ, 31, 1024);
 const QUOTA_CTL: libc::Ioctl = request(READ | WRITE, 40, 16);
@@ -66,16 +67,24 @@ pub fn delete_subvolume(parent: impl AsFd, name: &OsStr) -> io::Result<()> {
 
 /// The number of the subvolume that this open directory is in.
 pub fn subvolume_id(directory: impl AsFd) -> io::Result<u64> {
-    lookup(directory.as_fd(), 0)
+    let mut arguments = [0u64; 512];
+    arguments[1] = FIRST_OBJECT;
+    control(directory.as_fd(), INO_LOOKUP, &mut arguments)?;
+    Ok(arguments[0])
 }
 
-/// Whether a subvolume of this number still exists.
+/// Whether a subvolume of this number still exists, as of the last [`sync`]; one that is being taken apart does not.
 pub fn subvolume_exists(filesystem: impl AsFd, id: u64) -> io::Result<bool> {
-    match lookup(filesystem.as_fd(), id) {
-        Ok(_) => Ok(true),
-        Err(error) if error.raw_os_error() == Some(libc::ENOENT) => Ok(false),
-        Err(error) => Err(error),
-    }
+    const ROOT_TREE: u64 = 1;
+    const ROOT_ITEM: u64 = 132;
+    const FOUND_AT: usize = 8;
+    /// The count of references in the `btrfs_root_item` that follows the search key and one item header.
+    const REFERENCES_AT: usize = 44;
+    let mut arguments = [0u64; 512];
+    arguments[..9].copy_from_slice(&[ROOT_TREE, id, id, 0, u64::MAX, 0, u64::MAX, ROOT_ITEM | (ROOT_ITEM << 32), 1]);
+    control(filesystem.as_fd(), TREE_SEARCH, &mut arguments)?;
+    let low_half = |word: u64| word & u64::from(u32::MAX);
+    Ok(low_half(arguments[FOUND_AT]) > 0 && low_half(arguments[REFERENCES_AT]) > 0)
 }
 
 /// Bounds what the subvolume `id` may hold, in bytes.
@@ -135,14 +144,6 @@ fn quota_control(filesystem: BorrowedFd<'_>, command: u64) -> io::Result<()> {
     control(filesystem, QUOTA_CTL, &mut [command, 0])
 }
 
-fn lookup(directory: BorrowedFd<'_>, tree: u64) -> io::Result<u64> {
-    let mut arguments = [0u64; 512];
-    arguments[0] = tree;
-    arguments[1] = FIRST_OBJECT;
-    control(directory, INO_LOOKUP, &mut arguments)?;
-    Ok(arguments[0])
-}
-
 /// `struct btrfs_ioctl_vol_args`: a number that is not used here, then the name.
 fn named(name: &OsStr) -> io::Result<[u8; 4096]> {
     const LONGEST: usize = 255;
@@ -168,3 +169,6 @@ fn control<T: Copy, const N: usize>(target: BorrowedFd<'_>, request: libc::Ioctl
     let answer = unsafe { libc::ioctl(target.as_raw_fd(), request, arguments.as_mut_ptr()) };
     if answer < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
+
+#[cfg(test)]
+mod tests;

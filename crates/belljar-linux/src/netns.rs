@@ -41,9 +41,9 @@ impl Netns {
         if u64::try_from(id.f_type).ok() == Some(NSFS_MAGIC) { Ok(Self { handle }) } else { Err(io::ErrorKind::NotFound.into()) }
     }
 
-    /// The namespace of this process.
+    /// The namespace of the calling thread.
     pub fn current() -> io::Result<Self> {
-        Ok(Self { handle: File::open("/proc/self/ns/net")?.into() })
+        Ok(Self { handle: File::open("/proc/thread-self/ns/net")?.into() })
     }
 
     /// Makes a new namespace and keeps it at `path`, where there must be nothing yet.

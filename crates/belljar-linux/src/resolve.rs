@@ -41,7 +41,7 @@ pub fn write_new_beneath(directory: impl AsFd, path: &Path, mode: Mode, content:
     File::from(file).write_all(content)
 }
 
-fn split<'p>(directory: impl AsFd, path: &'p Path) -> io::Result<(Option<OwnedFd>, &'p Path)> {
+fn split(directory: impl AsFd, path: &Path) -> io::Result<(Option<OwnedFd>, &Path)> {
     let last = path.file_name().map(Path::new).ok_or(io::ErrorKind::InvalidInput)?;
     match path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
         Some(parent) => Ok((Some(open_directory_beneath(directory, parent)?), last)),

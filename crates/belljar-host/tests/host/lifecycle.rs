@@ -1,6 +1,6 @@
 //! Reserving, committing, releasing: what is handed out, what is refused, and that nothing is left.
 
-use std::io::Write;
+use std::io::{Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Stdio};
 
@@ -135,15 +135,11 @@ async fn release_kills_what_runs_in_the_sandbox() {
     let before = scene.counts().await;
     let spec = spec();
     let reserved = scene.host.reserve(IsolationClass::Container, &spec).await.unwrap();
-    let mut child = Command::new("sh")
-        .args(["-c", "trap '' TERM INT HUP; sleep 1000 & sleep 1000 & wait"])
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
-    reserved.cgroup.attach(child.id()).unwrap();
-    assert!(reserved.cgroup.is_populated().unwrap());
+    let attach: String = reserved.cgroup.procs_paths().iter().map(|path| format!("echo 0 > {} && ", path.display())).collect();
+    let script = format!("{attach} trap '' TERM INT HUP; sleep 1000 & sleep 1000 & echo started; wait");
+    let mut child = Command::new("sh").args(["-c", &script]).stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
+    child.stdout.as_mut().unwrap().read_exact(&mut [0; 8]).unwrap();
+    assert!(reserved.cgroup.usage().unwrap().pids >= 3);
     let reaper = std::thread::spawn(move || child.wait().unwrap());
     scene.host.release(&spec.id).await.unwrap();
     assert!(!reaper.join().unwrap().success());

@@ -23,7 +23,7 @@ pub(crate) fn config(directory: &Path) -> HostConfig {
     HostConfig {
         data_dir: directory.to_owned(),
         pool_bytes: 1 << 30,
-        agent_layer: digest('a'),
+        agent_layer: Some(digest('a')),
         closed_slots: 2,
         open_slots: 0,
         cgroup_root: None,
