@@ -12,7 +12,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, Stat};
 use sha2::{Digest, Sha256};
 
-use crate::archive::tree::{OPAQUE, open_directory};
+use crate::archive::tree::{IMPLIED, OPAQUE, open_directory};
 
 const VERSION: &[u8] = b"belljar layer 1\0";
 
@@ -24,20 +24,23 @@ pub(crate) struct Measured {
     pub(crate) size: u64,
     /// Files, directories and links.
     pub(crate) files: u64,
+    /// Of them directories that are only implied.
+    pub(crate) implied: u64,
 }
 
 /// Measures the tree under `root`.
 pub(crate) fn measure(root: BorrowedFd<'_>) -> io::Result<Measured> {
-    let mut walk = Walk { hasher: Sha256::new(), size: 0, files: 0, linked: HashMap::new() };
+    let mut walk = Walk { hasher: Sha256::new(), size: 0, files: 0, implied: 0, linked: HashMap::new() };
     walk.hasher.update(VERSION);
     walk.directory(root, &rustix::fs::fstat(root)?, &mut Vec::new())?;
-    Ok(Measured { digest: walk.hasher.finalize().into(), size: walk.size, files: walk.files })
+    Ok(Measured { digest: walk.hasher.finalize().into(), size: walk.size, files: walk.files, implied: walk.implied })
 }
 
 struct Walk {
     hasher: Sha256,
     size: u64,
     files: u64,
+    implied: u64,
     /// Files with several names: device and inode to the first of them.
     linked: HashMap<(u64, u64), Vec<u8>>,
 }
@@ -45,7 +48,9 @@ struct Walk {
 impl Walk {
     fn directory(&mut self, directory: BorrowedFd<'_>, stat: &Stat, path: &mut Vec<u8>) -> io::Result<()> {
         self.head(b'd', path, stat);
-        self.hasher.update([u8::from(is_opaque(directory)?)]);
+        let implied = is_implied(directory)?;
+        self.implied += u64::from(implied);
+        self.hasher.update([u8::from(is_opaque(directory)?) | u8::from(implied) << 1]);
         self.attributes(directory)?;
         let mut names = Vec::new();
         for entry in Dir::read_from(directory)? {
@@ -154,6 +159,11 @@ fn hash_content(file: &mut File) -> io::Result<(u64, [u8; 32])> {
 /// Whether a directory hides everything below.
 pub(crate) fn is_opaque(directory: BorrowedFd<'_>) -> io::Result<bool> {
     Ok(attribute(directory, OPAQUE.as_bytes())?.is_some_and(|value| value == b"y"))
+}
+
+/// Whether a directory's own attributes say nothing.
+pub(crate) fn is_implied(directory: BorrowedFd<'_>) -> io::Result<bool> {
+    Ok(attribute(directory, IMPLIED.as_bytes())?.is_some())
 }
 
 /// The attributes of a file that a sandbox can see and use, in order.

@@ -5,7 +5,9 @@
 //! attributes it has below.
 
 mod accounts;
+mod implied;
 
+use std::collections::BTreeMap;
 use std::io;
 
 use belljar_types::{Invalid, LayerDigest, TemplateDefaults, UserName};
@@ -23,7 +25,7 @@ const ORIGIN: &str = "accounts and mount points";
 /// What an image says about how its processes run.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct ImageWishes {
-    pub(crate) env: std::collections::BTreeMap<String, String>,
+    pub(crate) env: BTreeMap<String, String>,
     /// `name`, `uid`, `name:group` or `uid:gid`.
     pub(crate) user: Option<String>,
     pub(crate) workdir: Option<String>,
@@ -42,8 +44,10 @@ impl LayerStore {
         let user = wishes.user.as_deref().map(|user| choose_user(user, &mut files, shell)).transpose()?;
         let owner = user.as_ref().map_or(UserName::DEFAULT, UserName::as_str);
         let owner = files.by_name(owner).ok_or_else(|| Invalid::new("user", "an account of the image", owner))?;
+        let restored = self.restored_directories(layers, &view)?;
         let info = self.make_layer(ORIGIN, |tree, _| {
-            let mut planter = Planter { view: &view, tree };
+            let mut planter = Planter { view: &view, restored, tree };
+            planter.restored().map_err(failed)?;
             planter.accounts(&files).map_err(failed)?;
             planter.places(&files, &owner, wishes.workdir.as_deref()).map_err(failed)
         })?;
@@ -78,10 +82,20 @@ fn choose_user(wish: &str, files: &mut AccountFiles, shell: &str) -> Result<User
 
 struct Planter<'a> {
     view: &'a MergedView,
+    /// Directories that upper layers imply, with the attributes that lower ones give them.
+    restored: BTreeMap<Vec<u8>, Owned>,
     tree: Tree,
 }
 
 impl Planter<'_> {
+    fn restored(&mut self) -> io::Result<()> {
+        for (path, owned) in self.restored.clone() {
+            self.parents(&path)?;
+            plant::directory(&mut self.tree, &path, owned)?;
+        }
+        Ok(())
+    }
+
     fn accounts(&mut self, files: &AccountFiles) -> io::Result<()> {
         self.replace(b"etc/passwd", &files.passwd, 0o644)?;
         self.replace(b"etc/group", &files.group, 0o644)?;
@@ -142,9 +156,10 @@ impl Planter<'_> {
     /// Repeats the directories above `path` with the attributes they have below.
     fn parents(&mut self, path: &[u8]) -> io::Result<()> {
         for (at, _) in path.iter().enumerate().filter(|(_, b)| **b == b'/') {
-            let owned = match self.view.resolve(&path[..at])?.kind {
-                PlaceKind::Directory(stat) => attributes(&stat),
-                _ => Owned::root(0o755),
+            let owned = match (self.restored.get(&path[..at]), self.view.resolve(&path[..at])?.kind) {
+                (Some(owned), _) => *owned,
+                (None, PlaceKind::Directory(stat)) => attributes(&stat),
+                (None, _) => Owned::root(0o755),
             };
             plant::directory(&mut self.tree, &path[..at], owned)?;
         }

@@ -10,7 +10,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
 
 use crate::archive::tree::{Tree, beneath, open_directory};
-use crate::canonical::is_opaque;
+use crate::canonical::{is_implied, is_opaque};
 
 const LINKS_MAX: usize = 40;
 
@@ -95,6 +95,36 @@ impl MergedView {
         let stat = top.map(rustix::fs::fstat).ok_or(io::ErrorKind::NotFound)??;
         let path = levels.iter().map(|(name, _)| name.as_slice()).collect::<Vec<_>>().join(&b'/');
         Ok(Place { path, kind: PlaceKind::Directory(stat) })
+    }
+
+    /// What a directory is like if the uppermost layers that hold it only imply it: as the first layer below says that describes it.
+    /// `None` if the uppermost layer describes it itself, or none does.
+    pub(crate) fn described_below(&self, path: &[u8]) -> io::Result<Option<Stat>> {
+        let mut is_implied_above = false;
+        for root in &self.roots {
+            let mut here = rustix::io::fcntl_dupfd_cloexec(root, 0)?;
+            let (mut hides_below, mut is_there) = (false, true);
+            for part in path.split(|b| *b == b'/') {
+                match rustix::fs::openat2(&here, part, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty(), beneath()) {
+                    Ok(directory) => here = directory,
+                    Err(error) => {
+                        is_there = false;
+                        // A whiteout, a file or a link in the way hides what is below.
+                        hides_below |= error != rustix::io::Errno::NOENT;
+                        break;
+                    }
+                }
+                hides_below |= is_opaque(here.as_fd())?;
+            }
+            if is_there && !is_implied(here.as_fd())? {
+                return if is_implied_above { Ok(Some(rustix::fs::fstat(&here)?)) } else { Ok(None) };
+            }
+            is_implied_above |= is_there;
+            if hides_below {
+                break;
+            }
+        }
+        Ok(None)
     }
 
     /// The content of a file, if there is one; one larger than `limit` is an error.

@@ -40,11 +40,19 @@ pub struct LayerInfo {
     pub size: u64,
     /// Files, directories and links in it.
     pub files: u64,
+    /// Directories that it needs and does not describe: layers below say what they are like.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub implied_directories: u64,
     /// Where it came from, for people.
     pub origin: String,
     /// The digest of its plain tar, if it came from an OCI image.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub diff_id: Option<String>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 /// Layers and templates under one directory. Blocking: call it from a thread that may wait.
@@ -137,8 +145,9 @@ impl LayerStore {
 
     fn seal(&self, staged: Staged, origin: &str, diff_id: Option<String>) -> io::Result<LayerInfo> {
         let tree = Tree::open(&staged.path().join("fs"))?;
-        let canonical::Measured { digest, size, files } = measure(tree.root())?;
-        let info = LayerInfo { digest: digest::layer_digest(&digest), size, files, origin: origin.to_owned(), diff_id };
+        let canonical::Measured { digest, size, files, implied } = measure(tree.root())?;
+        let digest = digest::layer_digest(&digest);
+        let info = LayerInfo { digest, size, files, implied_directories: implied, origin: origin.to_owned(), diff_id };
         fs::write(staged.path().join("layer.json"), serde_json::to_vec_pretty(&info)?)?;
         // The whole tree must be on disk before its name says so.
         rustix::fs::syncfs(tree.root())?;

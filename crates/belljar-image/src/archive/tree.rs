@@ -14,9 +14,14 @@ use rustix::io::Errno;
 /// The attribute by which overlayfs knows a directory that hides everything below.
 pub(crate) const OPAQUE: &str = "trusted.overlay.opaque";
 
+/// The attribute by which the store knows a directory that its archive only implied, and whose attributes are for lower layers to say.
+pub(crate) const IMPLIED: &str = "trusted.belljar.implied";
+
 /// A tree being filled.
 pub(crate) struct Tree {
     root: OwnedFd,
+    /// Whether directories that are made on the way are marked as implied.
+    marks_implied: bool,
     /// Archives list a directory's files together: remembering the last one saves most of the look-ups.
     last_parent: Option<(Vec<u8>, OwnedFd)>,
 }
@@ -43,12 +48,17 @@ pub(crate) enum ParentError {
 impl Tree {
     /// The tree in the directory `path`.
     pub(crate) fn open(path: &Path) -> io::Result<Self> {
-        Ok(Self { root: rustix::fs::openat(CWD, path, directory_flags(), Mode::empty())?, last_parent: None })
+        Ok(Self { root: rustix::fs::openat(CWD, path, directory_flags(), Mode::empty())?, marks_implied: false, last_parent: None })
     }
 
     /// The tree whose root is already open.
     pub(crate) fn from_root(root: OwnedFd) -> Self {
-        Self { root, last_parent: None }
+        Self { root, marks_implied: false, last_parent: None }
+    }
+
+    /// From now on marks the directories that are made on the way to others.
+    pub(crate) fn marking_implied(self) -> Self {
+        Self { marks_implied: true, ..self }
     }
 
     /// Gives the root away.
@@ -95,14 +105,19 @@ impl Tree {
     fn make_parents(&self, path: &[u8]) -> Result<OwnedFd, ParentError> {
         let mut current = rustix::io::fcntl_dupfd_cloexec(&self.root, 0).map_err(|e| ParentError::Io(e.into()))?;
         for part in path.split(|b| *b == b'/') {
-            match look(current.as_fd(), part).map_err(ParentError::Io)? {
+            let found = look(current.as_fd(), part).map_err(ParentError::Io)?;
+            match found {
                 Found::Directory => {}
-                found @ (Found::Nothing | Found::Whiteout) => {
+                Found::Nothing | Found::Whiteout => {
                     make_directory(current.as_fd(), part, found == Found::Whiteout).map_err(ParentError::Io)?;
                 }
                 Found::File | Found::Else => return Err(ParentError::NotADirectory),
             }
+            let is_new = found == Found::Nothing;
             current = openat2(&current, part, directory_flags(), Mode::empty(), beneath()).map_err(|e| ParentError::Io(e.into()))?;
+            if is_new && self.marks_implied {
+                rustix::fs::fsetxattr(&current, IMPLIED, b"y", XattrFlags::empty()).map_err(|e| ParentError::Io(e.into()))?;
+            }
         }
         Ok(current)
     }
@@ -126,6 +141,14 @@ pub(crate) fn make_directory(parent: BorrowedFd<'_>, name: &[u8], replaces_white
 /// Marks a directory as hiding everything below.
 pub(crate) fn set_opaque(directory: BorrowedFd<'_>) -> io::Result<()> {
     Ok(rustix::fs::fsetxattr(directory, OPAQUE, b"y", XattrFlags::empty())?)
+}
+
+/// The directory turns out to be in the archive itself.
+pub(crate) fn clear_implied(directory: BorrowedFd<'_>) -> io::Result<()> {
+    match rustix::fs::fremovexattr(directory, IMPLIED) {
+        Ok(()) | Err(Errno::NODATA) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
 }
 
 /// Opens the directory `name`, never through a link.

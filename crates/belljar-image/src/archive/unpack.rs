@@ -2,7 +2,8 @@
 //!
 //! Later entries win over earlier ones of the same name. Times of files are kept (interpreters compare them with their caches), times of
 //! directories are not. In an OCI layer, `.wh.name` becomes a whiteout and `.wh..wh..opq` an opaque directory; both speak of the layers
-//! below only, whatever their order in the archive.
+//! below only, whatever their order in the archive. A directory that an OCI layer only implies is marked, so that it does not take its
+//! attributes from nowhere when a layer below has it.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -39,6 +40,7 @@ pub(crate) fn unpack(reader: impl Read, form: ArchiveForm, limits: ArchiveLimits
 /// Unpacks a plain tar stream into `tree` and reads it to its very end.
 pub(crate) fn unpack_plain(reader: impl Read, form: ArchiveForm, limits: ArchiveLimits, tree: Tree) -> Result<(), ArchiveError> {
     let mut archive = TarReader::new(reader);
+    let tree = if form == ArchiveForm::OciLayer { tree.marking_implied() } else { tree };
     let mut unpacker = Unpacker { tree, form, limits, entries: 0, bytes: 0 };
     while let Some(member) = archive.next()? {
         unpacker.take(&member, &mut archive)?;
@@ -185,7 +187,9 @@ impl Unpacker {
         if found != Found::Directory {
             tree::make_directory(parent, name, found == Found::Whiteout)?;
         }
-        Ok(apply(tree::open_directory(parent, name)?.as_fd(), attributes)?)
+        let directory = tree::open_directory(parent, name)?;
+        tree::clear_implied(directory.as_fd())?;
+        Ok(apply(directory.as_fd(), attributes)?)
     }
 
     fn symlink(&mut self, parent: &[u8], name: &[u8], member: &Member) -> Result<(), Failure> {

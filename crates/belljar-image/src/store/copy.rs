@@ -7,8 +7,8 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::fs::{AtFlags, Dir, FileType, Gid, Mode, OFlags, Stat, Timespec, Timestamps, Uid, XattrFlags};
 
-use crate::archive::tree::{open_directory, set_opaque};
-use crate::canonical::{is_opaque, meaningful_attributes};
+use crate::archive::tree::{IMPLIED, open_directory, set_opaque};
+use crate::canonical::{is_implied, is_opaque, meaningful_attributes};
 
 /// Copies what is in `from`, and its attributes, to the empty directory `to`.
 pub(super) fn copy_tree(from: BorrowedFd<'_>, to: BorrowedFd<'_>) -> io::Result<()> {
@@ -40,6 +40,9 @@ impl Copier {
         }
         if is_opaque(from)? {
             set_opaque(to)?;
+        }
+        if is_implied(from)? {
+            rustix::fs::fsetxattr(to, IMPLIED, b"y", XattrFlags::empty())?;
         }
         dress(from, to, &rustix::fs::fstat(from)?)
     }

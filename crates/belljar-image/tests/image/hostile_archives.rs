@@ -350,7 +350,7 @@ fn mangled_archives_neither_panic_nor_escape_nor_leave_anything() {
         .add(Entry::file("d/.wh.gone", b""))
         .tar();
     let (mut dice, mut taken, mut refused) = (Dice(0x2545_f491_4f6c_dd1d), 0, 0);
-    for _ in 0..1500 {
+    for _ in 0..400 {
         let mut mangled = honest.clone();
         for _ in 0..=dice.roll(4) {
             let at = dice.roll(mangled.len());
@@ -368,7 +368,7 @@ fn mangled_archives_neither_panic_nor_escape_nor_leave_anything() {
         }
         assert_eq!(fs::read_dir(scene.path("pool/staging")).unwrap().count(), 0);
     }
-    assert!(taken > 100 && refused > 100, "both paths are exercised: {taken} taken, {refused} refused");
+    assert!(taken > 30 && refused > 30, "both paths are exercised: {taken} taken, {refused} refused");
     let outside: Vec<_> = fs::read_dir(scene.directory.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert_eq!(outside, ["pool"]);
     for layer in scene.store.layers().unwrap() {

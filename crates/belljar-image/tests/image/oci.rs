@@ -240,3 +240,35 @@ fn account_files_behind_links_are_completed_where_they_are() {
     assert!(added.join("var/home/user").is_dir());
     assert!(added.join("etc").symlink_metadata().is_err() && added.join("home").symlink_metadata().is_err());
 }
+
+#[test]
+fn directories_that_a_layer_only_implies_keep_the_attributes_from_below() {
+    use std::os::unix::fs::MetadataExt;
+    let scene = Scene::new();
+    let base = Archive::new()
+        .add(Entry::directory("tmp").mode(0o1777))
+        .add(Entry::directory("var").mode(0o711))
+        .add(Entry::directory("var/spool").mode(0o700).owner(7, 8))
+        .add(Entry::directory("etc").mode(0o711).owner(0, 9));
+    let implying = Archive::new()
+        .add(Entry::file("tmp/file", b""))
+        .add(Entry::file("var/spool/.wh.gone", b""))
+        .add(Entry::file("etc/file", b""))
+        .add(Entry::file("fresh/file", b""))
+        .add(Entry::file("hidden/file", b""))
+        .add(Entry::directory("late"));
+    let over = Archive::new().add(Entry::file("late/x", b"")).add(Entry::directory("hidden").mode(0o750));
+    let layers = [base, implying, over].map(|archive| (archive, Packing::Gzip)).to_vec();
+    let template = scene.import_layout(&Image { layers, config: json!({}), architecture: "amd64" }.layout("v1")).unwrap();
+    let added = scene.store.layer_directory(template.layers.last().unwrap());
+    for (name, expected) in
+        [("tmp", (0o1777, 0, 0)), ("var", (0o711, 0, 0)), ("var/spool", (0o700, 7, 8)), ("etc", (0o711, 0, 9)), ("late", (0o755, 0, 0))]
+    {
+        let stat = added.join(name).symlink_metadata().unwrap();
+        assert_eq!((stat.mode() & 0o7777, stat.uid(), stat.gid()), expected, "{name}");
+    }
+    assert!(!added.join("fresh").exists() && !added.join("hidden").exists(), "nothing below describes them");
+    for digest in &template.layers {
+        scene.store.verify(digest).unwrap();
+    }
+}
