@@ -15,7 +15,7 @@
 //! ```
 //!
 //! While a call is open each side sends a [`FrameKind::Heartbeat`] when it has nothing else to say for [`HEARTBEAT_EVERY`], and gives the
-//! connection up after [`SILENCE_LIMIT`] without a byte. Bodies have numbered fields, so that a newer side can add some and an older one
+//! connection up after [`SILENCE_LIMIT`] without a whole frame. Bodies have numbered fields, so that a newer side can add some and an older one
 //! skips them.
 
 mod boot;

@@ -16,6 +16,7 @@ pub mod loopdev;
 pub mod mount;
 pub mod netns;
 pub mod pidfd;
+pub mod readiness;
 pub mod resolve;
 pub mod rlimit;
 pub mod seccomp;

@@ -1,0 +1,143 @@
+//! A connection to a program inside. A task keeps it alive while its user does nothing.
+
+use async_trait::async_trait;
+use belljar_guest_line::Driven;
+use belljar_guest_protocol::{FrameKind, Verb};
+use belljar_ports::{GuestConnection, GuestError};
+use bytes::Bytes;
+use tokio::sync::mpsc;
+
+use crate::error::misbehaved;
+use crate::exchange::Exchange;
+
+const AHEAD: usize = 2;
+const PIECE: usize = 128 << 10;
+
+enum Up {
+    Bytes(Bytes),
+    Finish,
+}
+
+/// The user's end.
+pub(crate) struct Tunnel {
+    down: mpsc::Receiver<Result<Bytes, GuestError>>,
+    up: mpsc::Sender<Up>,
+}
+
+impl Tunnel {
+    pub(crate) fn open(exchange: Exchange) -> Self {
+        let (give, down) = mpsc::channel(AHEAD);
+        let (up, take) = mpsc::channel(AHEAD);
+        tokio::spawn(async move {
+            if let Err(error) = carry(exchange, &give, take).await {
+                // The user may have gone.
+                let _ = give.send(Err(error)).await;
+            }
+        });
+        Self { down, up }
+    }
+
+    async fn send(&self, up: Up) -> Result<(), GuestError> {
+        let closed = |_| GuestError::Lost { operation: Verb::Connect.words(), source: std::io::ErrorKind::BrokenPipe.into() };
+        self.up.send(up).await.map_err(closed)
+    }
+}
+
+#[async_trait]
+impl GuestConnection for Tunnel {
+    async fn read(&mut self) -> Result<Option<Bytes>, GuestError> {
+        // An empty piece stands for the program's end while the user may still write.
+        Ok(self.down.recv().await.transpose()?.filter(|bytes| !bytes.is_empty()))
+    }
+
+    async fn write(&mut self, bytes: Bytes) -> Result<(), GuestError> {
+        self.send(Up::Bytes(bytes)).await
+    }
+
+    async fn finish(&mut self) -> Result<(), GuestError> {
+        self.send(Up::Finish).await
+    }
+}
+
+enum Local<'a> {
+    Place(mpsc::Permit<'a, Result<Bytes, GuestError>>),
+    Up(Up),
+    Gone,
+}
+
+async fn carry(
+    mut exchange: Exchange,
+    give: &mpsc::Sender<Result<Bytes, GuestError>>,
+    mut take: mpsc::Receiver<Up>,
+) -> Result<(), GuestError> {
+    let mut waiting: Option<Bytes> = None;
+    let (mut program_ended, mut user_ended) = (false, false);
+    while !(program_ended && user_ended && waiting.is_none()) {
+        let has_waiting = waiting.is_some();
+        let local = async {
+            tokio::select! {
+                place = give.reserve(), if has_waiting => place.map_or(Local::Gone, Local::Place),
+                up = take.recv(), if !user_ended => up.map_or(Local::Gone, Local::Up),
+                () = give.closed() => Local::Gone,
+            }
+        };
+        let next = if has_waiting { Driven::Done(exchange.hold(local).await?) } else { exchange.drive(local).await? };
+        match next {
+            Driven::Done(Local::Gone) => return Ok(()),
+            Driven::Done(Local::Place(place)) => {
+                if let Some(bytes) = waiting.take() {
+                    place.send(Ok(bytes));
+                }
+            }
+            Driven::Done(Local::Up(Up::Bytes(mut bytes))) => {
+                while !bytes.is_empty() {
+                    let some = bytes.split_to(bytes.len().min(PIECE));
+                    exchange.send(FrameKind::Data, some).await?;
+                }
+            }
+            Driven::Done(Local::Up(Up::Finish)) => {
+                user_ended = true;
+                exchange.send(FrameKind::End, Bytes::new()).await?;
+            }
+            Driven::Frame(frame) => match frame.kind {
+                FrameKind::Data if !program_ended && !frame.body.is_empty() => waiting = Some(frame.body),
+                FrameKind::End if !program_ended => program_ended = true,
+                _ => return Err(misbehaved(Verb::Connect, format!("a frame of kind {:?} out of turn", frame.kind))),
+            },
+        }
+        if program_ended && waiting.is_none() && !user_ended {
+            // The user reads the end when the channel closes, so only what it still writes is left to carry.
+            return finish_up(exchange, take, give).await;
+        }
+    }
+    exchange.finish();
+    Ok(())
+}
+
+/// The program has said all; the user may still be talking.
+async fn finish_up(
+    mut exchange: Exchange,
+    mut take: mpsc::Receiver<Up>,
+    give: &mpsc::Sender<Result<Bytes, GuestError>>,
+) -> Result<(), GuestError> {
+    let place = exchange.hold(give.reserve()).await?;
+    if let Ok(place) = place {
+        place.send(Ok(Bytes::new()));
+    }
+    loop {
+        match exchange.hold(take.recv()).await? {
+            None => return Ok(()),
+            Some(Up::Finish) => {
+                exchange.send(FrameKind::End, Bytes::new()).await?;
+                exchange.finish();
+                return Ok(());
+            }
+            Some(Up::Bytes(mut bytes)) => {
+                while !bytes.is_empty() {
+                    let some = bytes.split_to(bytes.len().min(PIECE));
+                    exchange.send(FrameKind::Data, some).await?;
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! Content that goes up. The agent may say no at any moment, so it is listened to all the while.
+
+use std::time::Duration;
+
+use belljar_guest_line::Driven;
+use belljar_guest_protocol::{Frame, FrameKind};
+use belljar_ports::{ByteStream, GuestError};
+use bytes::Bytes;
+use futures_util::StreamExt;
+
+use crate::error::too_slow;
+use crate::exchange::Exchange;
+
+const PIECE: usize = 128 << 10;
+
+/// Sends everything and takes the answer. `None` if the agent refused half-way: the error is in the second place and the call is over.
+pub(crate) async fn send_all(
+    mut exchange: Exchange,
+    mut content: ByteStream,
+    answer_limit: Duration,
+) -> Result<(Exchange, Frame), GuestError> {
+    loop {
+        let mut piece = match exchange.drive(content.next()).await {
+            Ok(Driven::Done(Some(piece))) => piece?,
+            Ok(Driven::Done(None)) => break,
+            Ok(Driven::Frame(frame)) => return Err(exchange.out_of_turn(&frame)),
+            Err(error) => return Err(give_up(exchange, error).await),
+        };
+        while !piece.is_empty() {
+            let some = piece.split_to(piece.len().min(PIECE));
+            exchange.send(FrameKind::Data, some).await?;
+            match exchange.received() {
+                Ok(None) => {}
+                Ok(Some(frame)) => return Err(exchange.out_of_turn(&frame)),
+                Err(error) => return Err(give_up(exchange, error).await),
+            }
+        }
+    }
+    exchange.send(FrameKind::End, Bytes::new()).await?;
+    let verb = exchange.verb;
+    match tokio::time::timeout(answer_limit, exchange.receive()).await {
+        Ok(Ok(frame)) => Ok((exchange, frame)),
+        Ok(Err(error)) => {
+            if is_refusal(&error) {
+                exchange.finish();
+            }
+            Err(error)
+        }
+        Err(_) => Err(too_slow(verb)),
+    }
+}
+
+/// The agent said no and waits for the end of the content; after that the connection can be used again.
+async fn give_up(mut exchange: Exchange, error: GuestError) -> GuestError {
+    if is_refusal(&error) && exchange.send(FrameKind::End, Bytes::new()).await.is_ok() {
+        exchange.finish();
+    }
+    error
+}
+
+fn is_refusal(error: &GuestError) -> bool {
+    matches!(error, GuestError::Refused { .. } | GuestError::Invalid(_) | GuestError::NoProcess { .. } | GuestError::TooOld { .. })
+}

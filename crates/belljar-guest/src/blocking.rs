@@ -1,0 +1,11 @@
+//! Work that may block, on threads that are few: a slow filesystem delays files, never the agent.
+
+use belljar_guest_protocol::Failure;
+
+/// Threads for all blocking work.
+pub(crate) const THREADS: usize = 8;
+
+/// Runs `work` on one of those threads.
+pub(crate) async fn run<T: Send + 'static>(work: impl FnOnce() -> Result<T, Failure> + Send + 'static) -> Result<T, Failure> {
+    tokio::task::spawn_blocking(work).await.unwrap_or_else(|_| Err(Failure::refused(5, "the agent failed in this operation")))
+}

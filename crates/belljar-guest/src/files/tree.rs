@@ -1,0 +1,105 @@
+//! Opening, making and removing.
+
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::io::{Seek, SeekFrom};
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt, OpenOptionsExt};
+use std::path::Path;
+
+use belljar_guest_protocol::Failure;
+use belljar_types::{ByteRange, FileInfo, WriteOptions};
+use rustix::fs::OFlags;
+
+use super::{Actor, as_os, refused};
+
+/// A file that is being read, and how much of it is still wanted.
+pub(crate) struct Reading {
+    pub(crate) file: File,
+    pub(crate) left: u64,
+    pub(crate) info: FileInfo,
+}
+
+/// Not blocking: opening a pipe that nobody writes to must not hold a thread for ever.
+fn open_flags() -> i32 {
+    OFlags::NONBLOCK.bits().cast_signed() | OFlags::NOCTTY.bits().cast_signed()
+}
+
+/// Opens a file for reading, whatever it is.
+pub(super) fn open_without_waiting(path: &[u8]) -> std::io::Result<File> {
+    OpenOptions::new().read(true).custom_flags(open_flags()).open(as_os(path))
+}
+
+/// Opens a file at the start of a range. Sizes are not believed: files in /proc say 0.
+pub(crate) fn open_for_reading(actor: &Actor, path: &[u8], range: ByteRange) -> Result<Reading, Failure> {
+    let failed = |error: std::io::Error| refused(path, &error);
+    let mut file = open_without_waiting(path).map_err(failed)?;
+    let info = describe_content(actor, path, &file)?;
+    if range.offset > 0 {
+        file.seek(SeekFrom::Start(range.offset)).map_err(failed)?;
+    }
+    Ok(Reading { file, left: range.length.unwrap_or(u64::MAX), info })
+}
+
+/// Opens a file for writing in place.
+pub(crate) fn open_for_writing(actor: &Actor, path: &[u8], options: &WriteOptions) -> Result<File, Failure> {
+    let failed = |error: std::io::Error| refused(path, &error);
+    if options.make_parents
+        && let Some(parent) = Path::new(as_os(path)).parent()
+    {
+        make_directories(parent)?;
+    }
+    let mut open = OpenOptions::new();
+    open.write(true).mode(options.mode.unwrap_or(0o644)).custom_flags(open_flags());
+    if options.create_new {
+        open.create_new(true);
+    } else {
+        open.create(true).truncate(options.offset.is_none());
+    }
+    let mut file = open.open(as_os(path)).map_err(failed)?;
+    describe_content(actor, path, &file)?;
+    if let Some(offset) = options.offset {
+        file.seek(SeekFrom::Start(offset)).map_err(failed)?;
+    }
+    Ok(file)
+}
+
+/// What was opened; refuses what has no content.
+fn describe_content(actor: &Actor, path: &[u8], file: &File) -> Result<FileInfo, Failure> {
+    let metadata = file.metadata().map_err(|error| refused(path, &error))?;
+    let file_type = metadata.file_type();
+    if file_type.is_dir() {
+        return Err(refused(path, &rustix::io::Errno::ISDIR.into()));
+    }
+    if file_type.is_fifo() || file_type.is_socket() {
+        return Err(Failure::refused(22, format!("{}: is a pipe or a socket, not a file", belljar_types::escape_untrusted(path))));
+    }
+    actor.describer().describe(path, &metadata)
+}
+
+/// Makes a directory and its parents. Says whether it was made.
+pub(crate) fn make_directories(path: &Path) -> Result<bool, Failure> {
+    let failed = |path: &Path, error: &std::io::Error| refused(path.as_os_str().as_encoded_bytes(), error);
+    match DirBuilder::new().mode(0o755).create(path) {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            // Each step takes a part off a path that is shorter than 4096 bytes.
+            let parent = path.parent().ok_or_else(|| failed(path, &error))?;
+            make_directories(parent)?;
+            match DirBuilder::new().mode(0o755).create(path) {
+                Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => Err(failed(path, &error)),
+                made => Ok(made.is_ok()),
+            }
+        }
+        Err(error) if path.is_dir() => {
+            let _there = error;
+            Ok(false)
+        }
+        Err(error) => Err(failed(path, &error)),
+    }
+}
+
+/// Removes a file, or a directory with all that it holds; links are removed, not followed.
+pub(crate) fn remove(path: &[u8]) -> Result<(), Failure> {
+    let failed = |error: std::io::Error| refused(path, &error);
+    let metadata = std::fs::symlink_metadata(as_os(path)).map_err(failed)?;
+    if metadata.is_dir() { std::fs::remove_dir_all(as_os(path)) } else { std::fs::remove_file(as_os(path)) }.map_err(failed)
+}

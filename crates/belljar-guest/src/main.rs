@@ -1,0 +1,94 @@
+//! The agent inside a sandbox: pid 1 there, and `sudo` when called by that name.
+//!
+//! ```text
+//!  main ── called as sudo? ──▶ sudo client: hands its command to the agent over a local socket
+//!    └─ boot: read and remove /.belljar/boot, hide, settle
+//!        └─ one thread: reaper │ listener ─▶ a task per connection ─▶ verbs │ sudo server │ signals
+//!            └─ a few threads for files and starts, which may block
+//! ```
+//!
+//! It is static and small, because it goes into every sandbox whatever is installed there:
+//!
+//! ```sh
+//! RUSTFLAGS="-C target-feature=+crt-static" cargo build --profile guest -p belljar-guest --target x86_64-unknown-linux-gnu
+//! ```
+//!
+//! It trusts nobody: not the programs in the sandbox, which may have become root there, and of those who connect only whoever proves to know the token.
+
+mod agent;
+mod blocking;
+mod boot;
+mod call;
+mod files;
+mod listen;
+mod metrics;
+mod ports;
+mod process;
+mod session;
+mod users;
+mod verbs;
+
+use std::process::ExitCode;
+use std::rc::Rc;
+use std::time::Duration;
+
+use rustix::process::Signal;
+use tokio::net::TcpListener;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::task::LocalSet;
+
+use crate::agent::Agent;
+use crate::boot::{Options, StartError};
+
+/// How long processes have to end after the sandbox was told to.
+const LAST_WORDS: Duration = Duration::from_millis(500);
+
+fn main() -> ExitCode {
+    let mut arguments = std::env::args_os();
+    let _name = arguments.next();
+    match run(arguments) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            report(&error);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(arguments: impl Iterator<Item = std::ffi::OsString>) -> Result<(), StartError> {
+    let options = Options::parse(arguments)?;
+    let config = boot::take_config(&options.boot)?;
+    boot::settle(&config);
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .max_blocking_threads(blocking::THREADS)
+        .build()
+        .map_err(StartError::Runtime)?;
+    LocalSet::new().block_on(&runtime, live(options, Agent::new(config)))
+}
+
+/// Lives until the sandbox is told to end.
+async fn live(options: Options, agent: Rc<Agent>) -> Result<(), StartError> {
+    let listener = TcpListener::bind(options.listen).await.map_err(|source| StartError::Listen { address: options.listen, source })?;
+    tokio::task::spawn_local(Rc::clone(&agent.processes.reaper).run());
+    tokio::task::spawn_local(listen::serve(Rc::clone(&agent), listener));
+    let mut terminate = signal(SignalKind::terminate()).map_err(StartError::Runtime)?;
+    let mut interrupt = signal(SignalKind::interrupt()).map_err(StartError::Runtime)?;
+    let told = tokio::select! {
+        _ = terminate.recv() => Signal::TERM,
+        _ = interrupt.recv() => Signal::INT,
+    };
+    agent.processes.signal_all(told);
+    tokio::time::sleep(LAST_WORDS).await;
+    Ok(())
+}
+
+#[expect(clippy::print_stderr, reason = "the engine keeps what the agent says before it can be asked")]
+fn report(error: &StartError) {
+    eprintln!("belljar-guest: could not {error}");
+    let mut source = std::error::Error::source(error);
+    while let Some(cause) = source {
+        eprintln!("  because: {cause}");
+        source = cause.source();
+    }
+}

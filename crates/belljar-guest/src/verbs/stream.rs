@@ -1,0 +1,155 @@
+//! Verbs that carry content or many items: read, write, list, search, watch. All in constant memory; the client's pace is the pace.
+
+use std::io::{Read, Write};
+
+use belljar_guest_line::Driven;
+use belljar_guest_protocol::wire::{EventBody, FileBody, HitBody, ListDirectory, ReadFile, Search, Watch, WriteFile};
+use belljar_guest_protocol::{Failure, FrameKind};
+use belljar_types::{ByteRange, Invalid, SearchQuery};
+use bytes::Bytes;
+
+use super::output::items;
+use crate::call::{Call, CallError, user_name};
+use crate::files::{self, ListTask, Places, Reading, SearchTask, Watcher, act, guest_path, refused};
+
+const PIECE: usize = 128 << 10;
+/// Items of up to 4 KiB each, below a frame's limit.
+const ITEMS_AT_ONCE: usize = 48;
+
+pub(super) async fn read(call: &mut Call<'_>) -> Result<(), CallError> {
+    let body: ReadFile = call.body()?;
+    let path = guest_path(&body.path)?;
+    let range = ByteRange { offset: body.offset, length: body.length };
+    let agent = call.agent;
+    let opened = act(agent, user_name(body.user.as_ref())?, move |actor| files::open_for_reading(actor, &actor.path(&path), range));
+    let mut reading = call.wait(opened).await??;
+    call.respond(&FileBody::from(&reading.info)).await?;
+    loop {
+        let (bytes, rest) = call.wait(crate::blocking::run(move || read_piece(reading))).await??;
+        reading = rest;
+        if bytes.is_empty() {
+            return call.end().await;
+        }
+        call.line.send(FrameKind::Data, bytes).await?;
+    }
+}
+
+fn read_piece(mut reading: Reading) -> Result<(Bytes, Reading), Failure> {
+    let wanted = usize::try_from(reading.left).unwrap_or(usize::MAX).min(PIECE);
+    let mut buffer = vec![0u8; wanted];
+    let mut filled = 0;
+    // Files in /proc give a little at a time; a network filesystem too.
+    while filled < wanted {
+        match reading.file.read(buffer.get_mut(filled..).unwrap_or_default()) {
+            Ok(0) => break,
+            Ok(count) => filled += count,
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(refused(reading.info.path.as_bytes(), &error)),
+        }
+    }
+    buffer.truncate(filled);
+    reading.left -= filled as u64;
+    Ok((buffer.into(), reading))
+}
+
+pub(super) async fn write(call: &mut Call<'_>) -> Result<(), CallError> {
+    let body: WriteFile = call.body()?;
+    let options = body.options()?;
+    let path = guest_path(&body.path)?;
+    let agent = call.agent;
+    let user = options.user.clone();
+    let opened = act(agent, user.clone(), move |actor| {
+        let path = actor.path(&path);
+        let file = files::open_for_writing(actor, &path, &options)?;
+        Ok((file, path))
+    });
+    let (mut file, path) = call.wait(opened).await??;
+    while let Some(bytes) = call.content().await? {
+        let at = path.clone();
+        let written = crate::blocking::run(move || match file.write_all(&bytes) {
+            Ok(()) => Ok(file),
+            Err(error) => Err(refused(&at, &error)),
+        });
+        file = call.wait(written).await??;
+    }
+    let described = act(agent, user, move |actor| {
+        let metadata = file.metadata().map_err(|error| refused(&path, &error))?;
+        actor.describer().describe(&path, &metadata)
+    });
+    let info = call.wait(described).await??;
+    call.respond(&FileBody::from(&info)).await
+}
+
+pub(super) async fn list(call: &mut Call<'_>) -> Result<(), CallError> {
+    let body: ListDirectory = call.body()?;
+    let path = guest_path(&body.path)?;
+    if body.depth == 0 {
+        return Err(Invalid::new("depth", "at least 1", "0").into());
+    }
+    let user = user_name(body.user.as_ref())?;
+    let agent = call.agent;
+    let begun = act(agent, user.clone(), move |actor| ListTask::begin(&actor.path(&path), body.depth, body.max_entries));
+    let mut task = call.wait(begun).await??;
+    call.respond(&()).await?;
+    loop {
+        let step = act(agent, user.clone(), move |actor| {
+            let found = task.step(actor);
+            Ok((found, task))
+        });
+        let (found, rest) = call.wait(step).await??;
+        task = rest;
+        if found.is_empty() {
+            return call.end().await;
+        }
+        items(call, &found.iter().map(FileBody::from).collect::<Vec<_>>()).await?;
+    }
+}
+
+pub(super) async fn search(call: &mut Call<'_>) -> Result<(), CallError> {
+    let query = SearchQuery::try_from(call.body::<Search>()?)?;
+    let user = query.user.clone();
+    let agent = call.agent;
+    let begun = act(agent, user.clone(), move |actor| SearchTask::begin(&actor.path(&query.root), &query));
+    let mut task = call.wait(begun).await??;
+    call.respond(&()).await?;
+    loop {
+        let step = act(agent, user.clone(), move |_| {
+            let (hits, more) = task.step();
+            Ok((hits, more, task))
+        });
+        let (hits, more, rest) = call.wait(step).await??;
+        task = rest;
+        for some in hits.chunks(ITEMS_AT_ONCE) {
+            items(call, &some.iter().map(HitBody::from).collect::<Vec<_>>()).await?;
+        }
+        if !more {
+            return call.end().await;
+        }
+    }
+}
+
+pub(super) async fn watch(call: &mut Call<'_>) -> Result<(), CallError> {
+    let body: Watch = call.body()?;
+    let path = guest_path(&body.path)?;
+    let user = user_name(body.user.as_ref())?;
+    let agent = call.agent;
+    let begun = act(agent, user.clone(), move |actor| Places::begin(&actor.path(&path), body.recursive));
+    let mut watcher = Watcher::new(call.wait(begun).await??)?;
+    call.respond(&()).await?;
+    loop {
+        let (mut places, batch) = match call.line.drive(watcher.next()).await? {
+            Driven::Done(Some(next)) => next,
+            Driven::Done(None) => return call.end().await,
+            Driven::Frame(_) => return Err(CallError::OutOfTurn),
+        };
+        let added = act(agent, user.clone(), move |_| {
+            let events = places.add_new(batch);
+            Ok((events, places))
+        });
+        let (events, places) = call.wait(added).await??;
+        watcher.put_back(places);
+        for some in events.chunks(ITEMS_AT_ONCE) {
+            items(call, &some.iter().map(EventBody::from).collect::<Vec<_>>()).await?;
+        }
+    }
+}

@@ -1,0 +1,260 @@
+//! Starting a process as another user in a session of its own, and saying exactly which step failed.
+//!
+//! `std::process::Command` cannot say whether it was the directory, the user or the program that was wrong, and runs closures between fork and
+//! exec. Here the child only makes system calls on memory that was prepared before the fork, which is all that is allowed in the child of a process
+//! with threads, and reports the failed step through a pipe.
+
+use std::ffi::CString;
+use std::io::Read;
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::ptr;
+
+/// As whom a child runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ChildUser {
+    /// User number.
+    pub uid: u32,
+    /// Group number.
+    pub gid: u32,
+    /// Supplementary groups.
+    pub groups: Vec<u32>,
+}
+
+/// Everything a child needs, prepared before the fork.
+pub struct ChildPlan<'a> {
+    /// Files to try as the program, in order.
+    pub programs: Vec<CString>,
+    /// Arguments, the first one included.
+    pub argv: Vec<CString>,
+    /// Environment, `NAME=value`.
+    pub env: Vec<CString>,
+    /// Where it starts, looked up with the user's rights.
+    pub cwd: CString,
+    /// As whom; the caller's own identity when unset.
+    pub user: Option<ChildUser>,
+    /// Standard input, output and error.
+    pub stdio: [BorrowedFd<'a>; 3],
+    /// Make standard input its controlling terminal.
+    pub controlling_terminal: bool,
+    /// Take back the protection from the out-of-memory killer that its maker may have.
+    pub reset_oom_score: bool,
+}
+
+/// The step that failed, in the order in which they are taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum ChildStep {
+    /// Making the process at all.
+    Fork = 0,
+    /// Its own session and terminal.
+    Session = 1,
+    /// Standard input, output and error.
+    Stdio = 2,
+    /// Becoming the user.
+    User = 3,
+    /// Entering the directory.
+    Directory = 4,
+    /// Running the program.
+    Program = 5,
+}
+
+/// Why no process was started.
+#[derive(Debug, thiserror::Error)]
+#[error("start a process: {step:?}")]
+pub struct ChildError {
+    /// The step that failed.
+    pub step: ChildStep,
+    /// What the kernel said.
+    #[source]
+    pub source: std::io::Error,
+}
+
+/// What is handed to the child: raw pointers into the plan, which outlives the fork.
+struct Prepared<'a> {
+    plan: &'a ChildPlan<'a>,
+    argv: Vec<*const libc::c_char>,
+    env: Vec<*const libc::c_char>,
+    report: RawFd,
+}
+
+/// Starts a process. Returns its number once the program runs. The caller reaps it.
+pub fn spawn(plan: &ChildPlan<'_>) -> Result<u32, ChildError> {
+    let fork_failed = |source| ChildError { step: ChildStep::Fork, source };
+    if plan.stdio.iter().any(|fd| fd.as_raw_fd() < 3) {
+        return Err(ChildError { step: ChildStep::Stdio, source: std::io::ErrorKind::InvalidInput.into() });
+    }
+    let (mut reader, writer) = report_pipe().map_err(fork_failed)?;
+    let pointers = |texts: &[CString]| texts.iter().map(|t| t.as_ptr()).chain([ptr::null()]).collect();
+    let prepared = Prepared { plan, argv: pointers(&plan.argv), env: pointers(&plan.env), report: writer.as_raw_fd() };
+
+    let blocked = block_all_signals();
+    // SAFETY: the child runs only `child_main`, which makes async-signal-safe system calls on memory prepared above and never returns.
+    let pid = unsafe { libc::fork() };
+    if pid == 0 {
+        child_main(&prepared);
+    }
+    let forked = if pid < 0 { Err(fork_failed(std::io::Error::last_os_error())) } else { Ok(pid.unsigned_abs()) };
+    restore_signals(&blocked);
+    drop(writer);
+    let pid = forked?;
+
+    let mut report = Vec::new();
+    reader.read_to_end(&mut report).map_err(fork_failed)?;
+    match report.first_chunk::<5>() {
+        None => Ok(pid),
+        Some(&[step, ref errno @ ..]) => {
+            let step = match step {
+                1 => ChildStep::Session,
+                2 => ChildStep::Stdio,
+                3 => ChildStep::User,
+                4 => ChildStep::Directory,
+                5 => ChildStep::Program,
+                _ => ChildStep::Fork,
+            };
+            Err(ChildError { step, source: std::io::Error::from_raw_os_error(i32::from_ne_bytes(*errno)) })
+        }
+    }
+}
+
+/// Marks inherited descriptors so that no child gets them. Numbers that are not open are skipped.
+pub fn close_on_exec(descriptors: impl Iterator<Item = RawFd>) {
+    for fd in descriptors {
+        // SAFETY: takes integers only; a number that is not open gives an error and changes nothing.
+        unsafe { libc::fcntl(fd, libc::F_SETFD, libc::FD_CLOEXEC) };
+    }
+}
+
+fn report_pipe() -> std::io::Result<(std::fs::File, OwnedFd)> {
+    let mut fds = [0; 2];
+    // SAFETY: `fds` has room for the two descriptors the kernel writes.
+    if unsafe { libc::pipe2(fds.as_mut_ptr(), libc::O_CLOEXEC) } < 0 {
+        return Err(std::io::Error::last_os_error());
+    }
+    // SAFETY: the call above made this descriptor and nobody else owns it.
+    let reader = unsafe { OwnedFd::from_raw_fd(fds[0]) };
+    // SAFETY: as above.
+    let writer = unsafe { OwnedFd::from_raw_fd(fds[1]) };
+    Ok((reader.into(), writer))
+}
+
+/// No handler of the parent may run in the child.
+fn block_all_signals() -> libc::sigset_t {
+    // SAFETY: an all-zero `sigset_t` is a valid value.
+    let mut all = unsafe { std::mem::zeroed::<libc::sigset_t>() };
+    let mut before = all;
+    // SAFETY: `all` is a set this function owns.
+    unsafe { libc::sigfillset(&mut all) };
+    // SAFETY: both sets live on this stack for the duration of the call.
+    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &all, &mut before) };
+    before
+}
+
+fn restore_signals(before: &libc::sigset_t) {
+    // SAFETY: `before` is a set that the kernel filled in.
+    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, before, ptr::null_mut()) };
+}
+
+/// The child's life between fork and exec. Allocates nothing, takes no lock, never returns.
+fn child_main(prepared: &Prepared<'_>) -> ! {
+    let step = match steps(prepared) {
+        Ok(never) => match never {},
+        Err(step) => step,
+    };
+    // SAFETY: reads the calling thread's own errno.
+    let errno = unsafe { *libc::__errno_location() };
+    let [e0, e1, e2, e3] = errno.to_ne_bytes();
+    let report = [step as u8, e0, e1, e2, e3];
+    // SAFETY: `report` is 5 readable bytes.
+    unsafe { libc::write(prepared.report, report.as_ptr().cast(), report.len()) };
+    // SAFETY: ends the process without running the parent's exit handlers.
+    unsafe { libc::_exit(127) }
+}
+
+fn steps(prepared: &Prepared<'_>) -> Result<std::convert::Infallible, ChildStep> {
+    let plan = prepared.plan;
+    // SAFETY: takes no memory.
+    check(unsafe { libc::setsid() }, ChildStep::Session)?;
+    if plan.reset_oom_score {
+        reset_oom_score();
+    }
+    for (target, source) in (0..).zip(plan.stdio) {
+        // SAFETY: both are descriptor numbers; the source is open and above 2, so the copy is not closed by exec.
+        check(unsafe { libc::dup2(source.as_raw_fd(), target) }, ChildStep::Stdio)?;
+    }
+    if plan.controlling_terminal {
+        // SAFETY: this request takes an integer, not memory.
+        check(unsafe { libc::ioctl(0, libc::TIOCSCTTY, 0) }, ChildStep::Session)?;
+    }
+    default_signals();
+    if let Some(user) = &plan.user {
+        become_user(user)?;
+    }
+    // SAFETY: takes no memory.
+    unsafe { libc::umask(0o022) };
+    // SAFETY: `cwd` ends with NUL and lives until exec.
+    check(unsafe { libc::chdir(plan.cwd.as_ptr()) }, ChildStep::Directory)?;
+    run_first(prepared);
+    Err(ChildStep::Program)
+}
+
+fn check(result: libc::c_int, step: ChildStep) -> Result<(), ChildStep> {
+    if result < 0 { Err(step) } else { Ok(()) }
+}
+
+fn reset_oom_score() {
+    // SAFETY: the path is a literal that ends with NUL.
+    let fd = unsafe { libc::open(c"/proc/self/oom_score_adj".as_ptr(), libc::O_WRONLY | libc::O_CLOEXEC) };
+    if fd >= 0 {
+        // SAFETY: one readable byte; a refusal leaves the child as protected as its parent, which is harmless.
+        unsafe { libc::write(fd, c"0".as_ptr().cast(), 1) };
+        // SAFETY: opened above.
+        unsafe { libc::close(fd) };
+    }
+}
+
+fn default_signals() {
+    // The kernel's own form of `struct sigaction`, all zero: default disposition. The C library hides two of the signals.
+    let default = [0u64; 4];
+    for signal in 1..=64 {
+        // SAFETY: `default` is as long as the kernel's structure with a set of 8 bytes; the two signals that refuse have no other disposition.
+        unsafe { libc::syscall(libc::SYS_rt_sigaction, signal, default.as_ptr(), ptr::null_mut::<u64>(), 8usize) };
+    }
+    // SAFETY: an all-zero set is the empty set on Linux.
+    let none = unsafe { std::mem::zeroed::<libc::sigset_t>() };
+    restore_signals(&none);
+}
+
+/// Plain system calls: the C library's wrappers would try to tell threads that do not exist in the child.
+fn become_user(user: &ChildUser) -> Result<(), ChildStep> {
+    let call = |result: libc::c_long| if result < 0 { Err(ChildStep::User) } else { Ok(()) };
+    // SAFETY: pointer and length are of the same live slice.
+    call(unsafe { libc::syscall(libc::SYS_setgroups, user.groups.len(), user.groups.as_ptr()) })?;
+    // SAFETY: takes no memory.
+    call(unsafe { libc::syscall(libc::SYS_setresgid, user.gid, user.gid, user.gid) })?;
+    // SAFETY: takes no memory.
+    call(unsafe { libc::syscall(libc::SYS_setresuid, user.uid, user.uid, user.uid) })
+}
+
+/// Tries the programs in order. A file that may not be run is remembered but the next is tried, as shells do; returns with errno set.
+fn run_first(prepared: &Prepared<'_>) {
+    let mut worst = libc::ENOENT;
+    for program in &prepared.plan.programs {
+        // SAFETY: all strings end with NUL, both arrays end with a null pointer, and all live in the plan.
+        unsafe { libc::execve(program.as_ptr(), prepared.argv.as_ptr(), prepared.env.as_ptr()) };
+        // SAFETY: reads the calling thread's own errno.
+        match unsafe { *libc::__errno_location() } {
+            libc::ENOENT | libc::ENOTDIR => {}
+            libc::EACCES => worst = libc::EACCES,
+            other => {
+                worst = other;
+                break;
+            }
+        }
+    }
+    // SAFETY: writes the calling thread's own errno.
+    unsafe { *libc::__errno_location() = worst };
+}
+
+#[cfg(test)]
+#[path = "child/tests.rs"]
+mod tests;
