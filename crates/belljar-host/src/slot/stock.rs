@@ -16,6 +16,9 @@ use crate::slot::{MOST_SLOTS, Maker, Slot};
 const DROPPING: Duration = Duration::from_secs(5);
 
 enum Job {
+    /// Make as many as are wanted.
+    Fill,
+    /// Make some if few are left.
     Refill,
     Clean(u32, Network),
     Settle(tokio::sync::oneshot::Sender<()>),
@@ -75,7 +78,7 @@ impl Stock {
                 None => shared.destroy(remains.number),
             }
         }
-        drop(jobs.send(Job::Refill));
+        drop(jobs.send(Job::Fill));
         let working = shared.clone();
         let thread = std::thread::Builder::new().name("belljar-slots".into()).spawn(move || working.work(&todo));
         let thread = thread.map_err(|source| HostError::Gateway { operation: "start the thread of the slots", source })?;
@@ -168,6 +171,7 @@ impl Shared {
     fn work(&self, todo: &Receiver<Job>) {
         while let Ok(job) = todo.recv() {
             match job {
+                Job::Fill => self.fill(),
                 Job::Refill => self.refill(),
                 Job::Clean(number, network) => self.take_back(number, network),
                 Job::Settle(done) => {
@@ -199,12 +203,22 @@ impl Shared {
         }
     }
 
+    /// Waits until half the stock is gone: if each one taken were replaced at once, each one given back would be one too many, and slots
+    /// would be made and destroyed all the time instead of being used again.
     fn refill(&self) {
+        let low = |network| self.lock().free(network).len() < self.wanted(network).div_ceil(2);
+        if low(Network::None) || low(Network::Open) {
+            self.fill();
+        }
+    }
+
+    fn fill(&self) {
         for network in [Network::None, Network::Open] {
             while self.lock().free(network).len() < self.wanted(network) {
                 let Some(number) = self.lock().allocate() else { return };
                 if let Err(error) = self.maker.make(number, network) {
-                    tracing::warn!(slot = number, %error, cause = ?std::error::Error::source(&error), "a network slot could not be made; the next sandbox tries again");
+                    let cause = std::error::Error::source(&error);
+                    tracing::warn!(slot = number, %error, ?cause, "a network slot could not be made; the next sandbox tries again");
                     self.lock().give_up(number);
                     return;
                 }
@@ -225,7 +239,7 @@ impl Shared {
             Err(error) => {
                 tracing::warn!(slot = number, %error, cause = ?std::error::Error::source(&error), "a network slot could not be cleaned and is destroyed");
                 self.destroy(number);
-                self.refill();
+                self.fill();
             }
         }
     }
@@ -235,7 +249,7 @@ impl Shared {
         match self.maker.destroy(number) {
             Ok(()) => self.lock().give_up(number),
             Err(error) => {
-                tracing::error!(slot = number, %error, cause = ?std::error::Error::source(&error), "a network slot could not be destroyed")
+                tracing::error!(slot = number, %error, cause = ?std::error::Error::source(&error), "a network slot could not be destroyed");
             }
         }
     }

@@ -21,11 +21,11 @@ async fn an_owner_that_never_rests() {
     println!("\nup");
     let host = Host::open(config(&directory)).await.unwrap();
     make_layers(&host);
-    let tasks: Vec<_> = (0..3)
+    let mut tasks: Vec<_> = (0..3)
         .map(|_| {
             let host = host.clone();
             tokio::spawn(async move {
-                loop {
+                for _ in 0..100_000 {
                     let spec = spec();
                     let reserved = host.reserve(IsolationClass::Container, &spec).await.unwrap();
                     let mut child = Command::new("sleep").arg("20").stdin(Stdio::null()).stdout(Stdio::null()).spawn().unwrap();
@@ -40,7 +40,7 @@ async fn an_owner_that_never_rests() {
             })
         })
         .collect();
-    for task in tasks {
+    while let Some(task) = tasks.pop() {
         task.await.unwrap();
     }
 }

@@ -135,7 +135,7 @@ async fn a_borrowed_source_address_gets_nowhere() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_slot_used_again_carries_nothing_over() {
-    let scene = Scene::with(|config| config.closed_slots = 1).await;
+    let scene = Scene::new().await;
     let first = scene.host.reserve(IsolationClass::Container, &spec()).await.unwrap();
     let (listener, port) = listen(&first.slot.netns);
     let ours = scene.host.gateway().connect((first.slot.guest_address, port).into()).await.unwrap();
@@ -145,34 +145,46 @@ async fn a_slot_used_again_carries_nothing_over() {
     drop(ours);
     drop(listener);
     let identity = inside_inode(&first.slot);
+    let tracked = inside(&first.slot.netns, || std::fs::read_to_string("/proc/thread-self/net/tcp")).lines().count();
+    assert!(tracked > 1, "control: the old connection is still in memory");
     // gVisor takes the address away.
     inside(&first.slot.netns, || {
         let links = Links::open()?;
         links.flush_addresses(links.index(first.slot.interface)?)
     });
-    // Until the slot is back no other is made, so that the next one is the same.
-    scene.host.settle().await;
-    let spare = scene.host.reserve(IsolationClass::Container, &spec()).await.unwrap();
     scene.host.release(&first.record.id).await.unwrap();
     scene.host.settle().await;
-    let second = loop {
-        let next = scene.host.reserve(IsolationClass::Container, &spec()).await.unwrap();
-        if next.slot.number == first.slot.number {
-            break next;
-        }
-        scene.host.release(&next.record.id).await.unwrap();
-        scene.host.settle().await;
-    };
+    let second = scene.host.reserve(IsolationClass::Container, &spec()).await.unwrap();
+    assert_eq!((second.slot.number, inside_inode(&second.slot)), (first.slot.number, identity), "the slot was not used again");
     let gateway = scene.host.gateway().netns_path().to_owned();
-    if inside_inode(&second.slot) == identity {
-        assert_eq!(inside(&second.slot.netns, close_connections), 0, "old sockets are still there");
-        assert_eq!(inside(&gateway, || forget_connections(second.slot.guest_address)), 0, "old connections are still tracked");
-    }
+    assert_eq!(inside(&second.slot.netns, close_connections), 0, "old sockets are still there");
+    assert_eq!(inside(&gateway, || forget_connections(second.slot.guest_address)), 0, "old connections are still tracked");
     let addresses = inside(&second.slot.netns, || Links::open()?.addresses());
     assert!(addresses.contains(&second.slot.guest_address), "{addresses:?}");
     let (_listener, port) = listen(&second.slot.netns);
     scene.host.gateway().connect((second.slot.guest_address, port).into()).await.unwrap();
-    release(scene, &[&second, &spare]).await;
+    release(scene, &[&second]).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_slot_in_which_something_still_runs_is_never_used_again() {
+    let scene = Scene::new().await;
+    let before = scene.counts().await;
+    let first = scene.host.reserve(IsolationClass::Container, &spec()).await.unwrap();
+    let identity = inside_inode(&first.slot);
+    let mut stranger = inside(&first.slot.netns, || std::process::Command::new("sleep").arg("100").spawn());
+    scene.host.release(&first.record.id).await.unwrap();
+    assert_eq!(scene.counts().await, before);
+    for _ in 0..3 {
+        let next = scene.host.reserve(IsolationClass::Container, &spec()).await.unwrap();
+        assert_ne!(inside_inode(&next.slot), identity);
+    }
+    stranger.kill().unwrap();
+    stranger.wait().unwrap();
+    for record in scene.host.records(IsolationClass::Container).await.unwrap() {
+        scene.host.release(&record.id).await.unwrap();
+    }
+    scene.close().await;
 }
 
 fn inside_inode(slot: &Slot) -> u64 {

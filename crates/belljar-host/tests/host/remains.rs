@@ -23,6 +23,10 @@ fn drop_one_cgroup_directory(reserved: &Reservation, _: &Path) {
     std::fs::remove_dir(paths[paths.len() / 2].parent().unwrap()).unwrap();
 }
 
+fn drop_first_cgroup_directory(reserved: &Reservation, _: &Path) {
+    std::fs::remove_dir(reserved.cgroup.procs_paths()[0].parent().unwrap()).unwrap();
+}
+
 fn drop_record(reserved: &Reservation, _: &Path) {
     std::fs::rename(reserved.home.join("record.json"), reserved.home.join("record.json.next")).unwrap();
 }
@@ -49,12 +53,13 @@ fn leave_a_process(reserved: &Reservation, _: &Path) {
     std::thread::spawn(move || child.wait());
 }
 
-const STATES: [(&str, &[Undo]); 12] = [
+const STATES: [(&str, &[Undo]); 13] = [
     ("only a home", &[drop_cgroup, drop_disk, drop_record]),
     ("only a record", &[drop_cgroup, drop_disk]),
     ("a record and half a disk", &[drop_cgroup, drop_upper]),
     ("a record and a disk", &[drop_cgroup]),
     ("half a cgroup", &[drop_one_cgroup_directory]),
+    ("a cgroup without its first directory", &[drop_first_cgroup_directory]),
     ("whole", &[]),
     ("whole and running", &[leave_a_process]),
     ("no disk any more", &[drop_disk]),

@@ -203,11 +203,12 @@ impl Cgroup {
     }
 
     fn kill_while_frozen(&self, core: &Node) -> Result<(), CgroupError> {
-        if !self.exists() {
-            return Ok(());
-        }
         // If something does not stop in time, killing goes on all the same, in rounds until the group is empty.
-        self.set_frozen(true)?;
+        match self.set_frozen(true) {
+            // The part that freezes is gone already, or was never made.
+            Err(error) if error.is_not_found() => return Ok(()),
+            frozen => frozen?,
+        };
         self.kill_in(core)?;
         self.thaw()
     }

@@ -135,6 +135,30 @@ fn removal_kills_what_is_left_and_groups_below() {
 }
 
 #[test]
+fn whatever_part_of_a_group_is_missing_the_rest_is_killed_and_removed() {
+    on_every_layout(|scene| {
+        for missing in scene.group(CgroupLimits::default()).procs_paths() {
+            let group = scene.tree.group("sandbox");
+            std::fs::remove_dir(missing.parent().unwrap()).unwrap();
+            let others: Vec<_> = group.procs_paths().into_iter().filter(|path| *path != missing).collect();
+            let attach: String = others.iter().map(|path| format!("echo 0 > {} && ", path.display())).collect();
+            let mut child = Command::new("sh").args(["-c", &format!("{attach} exec sleep 1000")]).spawn().unwrap();
+            wait_for("it is not inside", || {
+                others.iter().all(|path| std::fs::read_to_string(path).unwrap().lines().any(|pid| pid == child.id().to_string()))
+            });
+            group.kill().unwrap();
+            if others.is_empty() {
+                child.kill().unwrap();
+            }
+            assert!(!child.wait().unwrap().success());
+            group.remove().unwrap();
+            assert!(!group.exists());
+            scene.group(CgroupLimits::default());
+        }
+    });
+}
+
+#[test]
 fn frozen_processes_stand_still_and_go_on_after() {
     on_every_layout(|scene| {
         let group = scene.group(CgroupLimits::default());
