@@ -54,6 +54,11 @@ impl Host {
         *self.inner.agent_layer.write().unwrap_or_else(PoisonError::into_inner) = Some(digest);
     }
 
+    /// The layer with the agent, if it was named yet.
+    pub fn agent_layer(&self) -> Option<LayerDigest> {
+        self.inner.agent_layer.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     /// The mounted pool, in which layers, templates and half-made things are.
     pub fn pool_directory(&self) -> &Path {
         &self.inner.places.pool

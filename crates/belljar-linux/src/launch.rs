@@ -3,7 +3,7 @@
 //! ```text
 //! this thread        prepares everything that can be prepared: descriptors, detached mounts, strings, the filter
 //!   │ clone(VM, VFORK, FILES): our memory, our descriptors; this thread sleeps
-//! usher              joins cgroups, the network namespace and the user namespace (a thread of ours could not: it has siblings)
+//! usher              joins cgroups and the network, mount and user namespaces (a thread of ours could not: it has siblings)
 //!   │ clone(VM, VFORK, PARENT, new pid, mount, uts, ipc and cgroup namespaces)
 //! first process      moves the mounts into place, changes root, drops every power, installs the filter
 //!   │ execve: has its own memory from here on; the usher wakes and ends, then this thread wakes
@@ -55,6 +55,8 @@ pub struct Launch {
     pub cgroup: Membership,
     /// Its network namespace.
     pub network: OwnedFd,
+    /// The mount namespace that its own begins as a copy of: [`crate::mount::bare_namespace`].
+    pub mounts_from: Arc<OwnedFd>,
     /// Its user namespace.
     pub users: Arc<OwnedFd>,
     /// Its root, detached. Holds the directories `/proc` and `/dev`.

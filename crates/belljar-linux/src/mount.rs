@@ -4,12 +4,14 @@
 //! open it, and if we die it is gone with our descriptors. The sandbox's first process only moves the finished pieces into its
 //! own mount namespace.
 
+mod bare;
 mod identity;
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 
+pub use bare::bare_namespace;
 pub use identity::FileIdentity;
 use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, OpenTreeFlags};
 

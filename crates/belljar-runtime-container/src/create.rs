@@ -14,8 +14,11 @@ use crate::errors::{ContainerError, from_host};
 use crate::lifecycle::Inner;
 use crate::live::{Live, execution};
 
-/// Between two tries to reach an agent that does not listen yet.
-const NEXT_TRY: Duration = Duration::from_millis(1);
+/// Between two tries to reach an agent that does not listen yet: it needs about a millisecond.
+const NEXT_TRY: Duration = Duration::from_micros(150);
+/// After this many, something is slow and haste does not help.
+const HASTY_TRIES: u32 = 40;
+const LATER_TRY: Duration = Duration::from_millis(5);
 /// The longest host name the kernel takes.
 const HOSTNAME_MAX: usize = 64;
 const LAST_WORDS_MAX: usize = 4096;
@@ -78,11 +81,20 @@ async fn bring_up(inner: &Arc<Inner>, id: &SandboxId, reservation: Reservation) 
 /// The agent's first answer. It starts to listen within a few milliseconds; until then connections are refused.
 async fn first_answer(live: &Live, at_most: Duration) -> Result<GuestInfo, GuestError> {
     let deadline = Instant::now() + at_most;
+    let mut tries = 0;
     loop {
         match live.guest.hello().await {
-            Err(GuestError::Lost { .. }) if Instant::now() < deadline => tokio::time::sleep(NEXT_TRY).await,
+            Err(GuestError::Lost { .. }) if Instant::now() < deadline => tries += 1,
             answer => return answer,
         }
+        pause(tries).await;
+    }
+}
+
+/// The async timer counts in whole milliseconds, which is as long as the agent needs in all.
+async fn pause(tries: u32) {
+    if tries > HASTY_TRIES || tokio::task::spawn_blocking(|| std::thread::sleep(NEXT_TRY)).await.is_err() {
+        tokio::time::sleep(LATER_TRY).await;
     }
 }
 

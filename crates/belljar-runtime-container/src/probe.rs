@@ -89,7 +89,14 @@ fn oom_protection() -> Check {
 /// A sandbox of nothing but the agent goes through every step: reserve, namespaces, mounts, filter, agent's answer, removal.
 async fn trial(inner: &Arc<Inner>) -> Check {
     const NAME: &str = "a sandbox";
-    let spec = SandboxSpec::on(Vec::new());
+    let Some(agent) = inner.host.agent_layer() else {
+        return Check::fail(
+            NAME,
+            "the host was not told which layer holds the agent",
+            "build the agent (make guest) and start the server with it",
+        );
+    };
+    let spec = SandboxSpec::on(vec![agent]);
     let made = create::create(inner, &spec).await;
     let removed = inner.destroy(&spec.id).await;
     match (made, removed) {

@@ -5,6 +5,7 @@
 
 mod fixtures;
 
+use std::collections::HashSet;
 use std::ffi::CString;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
@@ -73,7 +74,10 @@ impl Masks {
 /// Puts a sandbox's root together.
 pub(crate) fn assemble(reservation: &Reservation, users: &OwnedFd) -> Result<Root, ContainerError> {
     make_mount_points(&reservation.upper)?;
-    let layers = reservation.layers.iter().map(|layer| mapped(layer, users)).collect::<Result<Vec<_>, _>>()?;
+    // An overlay refuses to have a directory twice, and nothing is gained by it.
+    let mut seen = HashSet::new();
+    let unique = reservation.layers.iter().rev().filter(|layer| seen.insert(*layer)).collect::<Vec<_>>();
+    let layers = unique.into_iter().rev().map(|layer| mapped(layer, users)).collect::<Result<Vec<_>, _>>()?;
     let disk = reservation.upper.parent().unwrap_or(&reservation.upper);
     let writable = mapped(disk, users)?;
     let lower: Vec<_> = layers.iter().map(AsFd::as_fd).collect();

@@ -6,14 +6,14 @@ use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use belljar_host::{Cgroup, Reservation};
 use belljar_linux::caps::CapabilitySet;
 use belljar_linux::launch::{Launch, Launched, Membership, launch};
 use belljar_linux::rlimit::{ProcessLimit, Resource};
 use belljar_linux::seccomp::{Policy, Program};
-use belljar_linux::{idmap, landlock};
+use belljar_linux::{idmap, landlock, mount};
 use rustix::pipe::{PipeFlags, pipe_with};
 
 use crate::errors::ContainerError;
@@ -36,6 +36,7 @@ pub(crate) struct Starter {
     masks: Masks,
     /// A slot's user ids never change, so neither does its namespace.
     users: Mutex<HashMap<u32, Arc<OwnedFd>>>,
+    mounts_from: OnceLock<Arc<OwnedFd>>,
 }
 
 /// A first process, and where its last words can be read.
@@ -48,7 +49,7 @@ pub(crate) struct Started {
 impl Starter {
     pub(crate) fn new() -> Self {
         let filter = Arc::new(Program::compile(&Policy::CONTAINER));
-        Self { filter, masks: Masks::of_this_kernel(), users: Mutex::default() }
+        Self { filter, masks: Masks::of_this_kernel(), users: Mutex::default(), mounts_from: OnceLock::new() }
     }
 
     /// Starts the agent of a reserved sandbox.
@@ -62,6 +63,7 @@ impl Starter {
         let plan = Launch {
             cgroup: membership(&reservation.cgroup)?,
             network: open(&reservation.slot.netns)?,
+            mounts_from: self.mounts_from()?,
             users,
             fence: landlock::fence(root.root.as_fd()).map_err(ContainerError::Fence)?,
             root: root.root,
@@ -81,6 +83,14 @@ impl Starter {
         };
         let process = launch(&plan).map_err(ContainerError::Launch)?;
         Ok(Started { process, last_words })
+    }
+
+    fn mounts_from(&self) -> Result<Arc<OwnedFd>, ContainerError> {
+        if let Some(known) = self.mounts_from.get() {
+            return Ok(Arc::clone(known));
+        }
+        let made = mount::bare_namespace().map_err(|source| ContainerError::Prepare { what: "a bare mount namespace", source })?;
+        Ok(Arc::clone(self.mounts_from.get_or_init(|| Arc::new(made))))
     }
 
     fn users(&self, base: u32, count: u32) -> Result<Arc<OwnedFd>, ContainerError> {

@@ -12,7 +12,7 @@ use super::usher::{Errno, check, die_with_parent, last_errno};
 use super::{Briefing, Launch, Progress, Step};
 
 const MOVE_MOUNT_F_EMPTY_PATH: c_int = 4;
-/// Any directory of the host does: it is covered in our own mount namespace only, and for a moment.
+/// A directory of the bare mount namespace.
 const STEPPING_STONE: &CStr = c"/dev";
 const TERMINAL_OPTIONS: &CStr = c"newinstance,ptmxmode=0666,mode=0620,gid=5,max=256";
 const EMPTY_DIRECTORY_OPTIONS: &CStr = c"size=4k,nr_inodes=1,mode=555";

@@ -14,6 +14,7 @@ pub enum Step {
     DieWithServer,
     JoinCgroup,
     JoinNetwork,
+    JoinMounts,
     JoinUsers,
     CloneFirst,
     BecomeRoot,
@@ -39,12 +40,13 @@ pub enum Step {
     Execute,
 }
 
-const STEPS: [(Step, &str); 28] = [
+const STEPS: [(Step, &str); 29] = [
     (Step::Prepare, "prepare the launch"),
     (Step::CloneUsher, "clone the usher process into the sandbox's cgroup"),
     (Step::DieWithServer, "tie the new process's life to the server's"),
     (Step::JoinCgroup, "join the sandbox's cgroup"),
     (Step::JoinNetwork, "join the sandbox's network namespace"),
+    (Step::JoinMounts, "join the bare mount namespace"),
     (Step::JoinUsers, "join the sandbox's user namespace"),
     (Step::CloneFirst, "clone the first process with its own namespaces"),
     (Step::BecomeRoot, "become root of the sandbox's user namespace"),

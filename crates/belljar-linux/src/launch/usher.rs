@@ -54,6 +54,9 @@ fn usher(briefing: &Briefing<'_>, argument: *mut c_void) -> Result<(), Errno> {
     progress.at(Step::JoinNetwork);
     // SAFETY: an open descriptor and a flag.
     check(i64::from(unsafe { libc::setns(launch.network.as_raw_fd(), libc::CLONE_NEWNET) }))?;
+    progress.at(Step::JoinMounts);
+    // SAFETY: as above.
+    check(i64::from(unsafe { libc::setns(launch.mounts_from.as_raw_fd(), libc::CLONE_NEWNS) }))?;
     progress.at(Step::JoinUsers);
     // SAFETY: as above.
     check(i64::from(unsafe { libc::setns(launch.users.as_raw_fd(), libc::CLONE_NEWUSER) }))?;

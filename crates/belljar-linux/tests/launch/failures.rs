@@ -30,6 +30,7 @@ fn each_step_is_named() {
     check(&|plan| plan.cgroup.unified = Some(wrong_descriptor()), Step::CloneUsher, "clone the usher process into the sandbox's cgroup");
     check(&|plan| plan.cgroup.tasks.push(wrong_descriptor()), Step::JoinCgroup, "join the sandbox's cgroup");
     check(&|plan| plan.network = wrong_descriptor(), Step::JoinNetwork, "join the sandbox's network namespace");
+    check(&|plan| plan.mounts_from = std::sync::Arc::new(wrong_descriptor()), Step::JoinMounts, "join the bare mount namespace");
     check(&|plan| plan.users = std::sync::Arc::new(wrong_descriptor()), Step::JoinUsers, "join the sandbox's user namespace");
     check(&|plan| plan.root = wrong_descriptor(), Step::AttachRoot, "attach the root filesystem");
     check(&|plan| plan.mounts[0].at = text("/nowhere"), Step::AttachMount, "attach the mount at /nowhere");

@@ -75,6 +75,7 @@ impl Fixture {
         let launch = Launch {
             cgroup: Membership::default(),
             network: File::open("/proc/self/ns/net").unwrap().into(),
+            mounts_from: Arc::new(mount::bare_namespace().unwrap()),
             users,
             fence,
             root,

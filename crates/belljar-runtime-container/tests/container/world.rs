@@ -17,8 +17,10 @@ pub(crate) struct World {
     pub(crate) runtime: ContainerRuntime,
     pub(crate) host: Arc<Host>,
     pub(crate) base: LayerDigest,
-    directory: tempfile::TempDir,
     agent: LayerDigest,
+    // Last, in this order: the directory goes after the sweep.
+    sweep: Sweep,
+    directory: tempfile::TempDir,
 }
 
 /// What becomes `/.belljar/guest`.
@@ -35,9 +37,10 @@ impl World {
         let (base, agent_layer) = (digest('b'), digest('a'));
         let host = open(directory.path(), &agent_layer).await;
         make_base(&host.layer_directory(&base));
-        make_agent(&host.layer_directory(&agent_layer), agent);
+        make_agent(&host.layer_directory(&agent_layer), &agent);
         let runtime = ContainerRuntime::new(Arc::clone(&host), ContainerConfig::default());
-        Self { runtime, host, base, directory, agent: agent_layer }
+        let sweep = Sweep { directory: directory.path().to_owned(), instance: host.instance().to_owned() };
+        Self { runtime, host, base, agent: agent_layer, sweep, directory }
     }
 
     pub(crate) fn spec(&self) -> SandboxSpec {
@@ -46,12 +49,12 @@ impl World {
 
     /// What a second server finds after the first one is gone without a word.
     pub(crate) async fn reopened(self) -> Self {
-        let Self { runtime, host, base, directory, agent } = self;
+        let Self { runtime, host, base, agent, sweep, directory } = self;
         drop(runtime);
         drop(host);
         let host = open(directory.path(), &agent).await;
         let runtime = ContainerRuntime::new(Arc::clone(&host), ContainerConfig::default());
-        Self { runtime, host, base, directory, agent }
+        Self { runtime, host, base, agent, sweep, directory }
     }
 
     pub(crate) async fn close(self) {
@@ -59,11 +62,33 @@ impl World {
     }
 }
 
+/// Takes away what a failed test left on the machine.
+struct Sweep {
+    directory: PathBuf,
+    instance: String,
+}
+
+const SWEEP: &str = r#"
+    for group in $(find /sys/fs/cgroup -depth -path "*/belljar-$1*" -type d); do
+        [ ! -e "$group/cgroup.kill" ] || echo 1 > "$group/cgroup.kill"; sleep 0.05; rmdir "$group"
+    done
+    for namespace in /run/belljar-"$1"/netns/*; do umount -l "$namespace"; done
+    umount -l /run/belljar-"$1"/netns; rm -rf /run/belljar-"$1"; umount -l "$2/pool"
+"#;
+
+impl Drop for Sweep {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            let _ = Command::new("sh").args(["-c", SWEEP, "sweep", &self.instance]).arg(&self.directory).status();
+        }
+    }
+}
+
 async fn open(data_dir: &Path, agent_layer: &LayerDigest) -> Arc<Host> {
     let config = HostConfig {
         data_dir: data_dir.to_owned(),
         pool_bytes: 1 << 30,
-        agent_layer: agent_layer.clone(),
+        agent_layer: Some(agent_layer.clone()),
         closed_slots: 2,
         open_slots: 0,
         cgroup_root: None,
@@ -102,7 +127,7 @@ fn copy_libraries(program: &Path, root: &Path) {
     }
 }
 
-fn make_agent(root: &Path, agent: Agent<'_>) {
+fn make_agent(root: &Path, agent: &Agent<'_>) {
     let path = root.join(".belljar/guest");
     fs::create_dir_all(path.parent().unwrap()).unwrap();
     match agent {
