@@ -32,5 +32,6 @@ bench: guest ## measure against bwrap, runsc and crun; writes bench/results/ (ro
 	cargo run --locked --release --package belljar-testkit --bin bench
 
 clean: ## remove what was built and the tests' state
+	@if mountpoint -q .cache/lab/pool; then cargo run --quiet --package belljar-testkit --bin lab -- close; fi
 	cargo clean
 	rm -rf --one-file-system .cache target/guest
