@@ -75,12 +75,14 @@ fn config(root: &Path, program: &[&str]) -> Value {
             "capabilities": { "bounding": CAPABILITIES, "effective": CAPABILITIES, "permitted": CAPABILITIES },
             "noNewPrivileges": true,
         },
-        // Each of these lives in the sentry; /tmp and all the rest is the overlay, where the disk limit counts it.
+        // Each of these lives in the sentry; all the rest is the overlay, where the disk limit counts it. Without the last entry, which runsc
+        // takes note of and skips, it would cover an empty /tmp with a filesystem in memory.
         "mounts": [
             { "destination": "/proc", "type": "proc", "source": "proc" },
             { "destination": "/dev", "type": "tmpfs", "source": "tmpfs", "options": ["mode=0755"] },
             { "destination": "/dev/shm", "type": "tmpfs", "source": "tmpfs", "options": ["nosuid", "nodev", "mode=1777"] },
             { "destination": "/sys", "type": "sysfs", "source": "sysfs", "options": ["ro", "nosuid", "noexec", "nodev"] },
+            { "destination": "/tmp", "type": "belljar-nothing", "source": "nothing" },
         ],
         "linux": {},
     })

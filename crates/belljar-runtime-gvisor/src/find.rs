@@ -2,11 +2,9 @@
 
 use std::io;
 use std::os::fd::OwnedFd;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
-use belljar_guest_client::{AsyncStream, Connect, Credentials, GuestClient};
-use belljar_guest_protocol::AGENT_PORT;
-use belljar_host::{Host, Record, RecordState};
+use belljar_host::{Record, RecordState};
 use belljar_linux::cgroup::Cgroup;
 use belljar_linux::pidfd;
 use belljar_ports::{Found, Guest, Presence, RuntimeError};
@@ -16,18 +14,19 @@ use tokio::io::unix::AsyncFd;
 
 use crate::errors::EngineError;
 use crate::launch::Files;
+use crate::live::Live;
 use crate::runtime::{GvisorRuntime, blocking};
 
 impl GvisorRuntime {
-    /// The client for a sandbox's current run.
-    pub(crate) async fn client(&self, id: &SandboxId) -> Result<Arc<GuestClient>, RuntimeError> {
-        if let Some(client) = self.clients.lock().unwrap_or_else(PoisonError::into_inner).get(id) {
-            return Ok(client.clone());
+    /// What we keep for a sandbox's current run; made anew if another process made the sandbox.
+    pub(crate) async fn live(&self, id: &SandboxId) -> Result<Arc<Live>, RuntimeError> {
+        if let Some(live) = self.lives().get(id) {
+            return Ok(live.clone());
         }
         let record = self.known(id, "find the agent").await?;
         require_whole(&record)?;
-        let client = Arc::new(new_client(&self.host, &record));
-        Ok(self.clients.lock().unwrap_or_else(PoisonError::into_inner).entry(id.clone()).or_insert(client).clone())
+        let live = Arc::new(Live::new(&self.host, &record));
+        Ok(self.lives().entry(id.clone()).or_insert(live).clone())
     }
 
     pub(crate) async fn take_over(&self, id: &SandboxId) -> Result<Execution, RuntimeError> {
@@ -36,8 +35,8 @@ impl GvisorRuntime {
         if let Presence::Ended(reason) = self.presence(&record).await? {
             return Err(RuntimeError::Ended { id: id.clone(), reason, detail: self.files(id).last_words() });
         }
-        let client = self.client(id).await?;
-        client.hello().await.map_err(|source| RuntimeError::Agent { id: id.clone(), source })?;
+        let live = self.live(id).await?;
+        live.guest.hello().await.map_err(|source| RuntimeError::Agent { id: id.clone(), source })?;
         Ok(execution(&record))
     }
 
@@ -74,38 +73,35 @@ impl GvisorRuntime {
 
     pub(crate) async fn wait_for_end(&self, id: &SandboxId) -> Result<EndReason, RuntimeError> {
         const OPERATION: &str = "wait for the end";
-        let record = self.known(id, OPERATION).await?;
-        require_whole(&record)?;
-        let (cgroup, files) = (self.host.cgroup(id), self.files(id));
+        let (live, files, cgroup) = (self.live(id).await?, self.files(id), self.host.cgroup(id));
         let at = files.pid.clone();
         let sentry = blocking(move || sentry(&files, &cgroup)).await.map_err(|error| error.during(OPERATION, id))?;
         if let Some(sentry) = sentry {
             end_of(sentry).await.map_err(|source| EngineError::Sentry { path: at, source }.during(OPERATION, id))?;
         }
-        if self.being_destroyed.lock().unwrap_or_else(PoisonError::into_inner).contains(id) {
-            return Ok(EndReason::Killed);
-        }
-        match self.known(id, OPERATION).await {
-            Err(RuntimeError::NotFound { .. }) => return Ok(EndReason::Killed),
-            other => other.map(drop)?,
-        }
-        let cgroup = self.host.cgroup(id);
-        let kills = blocking(move || Ok(cgroup.oom_kills()?)).await.map_err(|error| error.during(OPERATION, id))?;
-        Ok(if kills > 0 { EndReason::OutOfMemory } else { EndReason::Exited })
+        Ok(match live {
+            live if live.was_asked_to_end() => EndReason::Killed,
+            live if live.ended_by_memory() => EndReason::OutOfMemory,
+            _ => EndReason::Exited,
+        })
     }
 }
 
 /// The sentry's process, if it still runs. Its number may have been given to another process since; that one is not in our group.
 fn sentry(files: &Files, cgroup: &Cgroup) -> Result<Option<OwnedFd>, EngineError> {
     let failed = |source| EngineError::Sentry { path: files.pid.clone(), source };
-    let text = match std::fs::read_to_string(&files.pid) {
+    let pid = match sentry_pid(files) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         other => other.map_err(failed)?,
     };
-    let pid: u32 = text.trim().parse().map_err(|_| failed(io::ErrorKind::InvalidData.into()))?;
     let Ok(process) = pidfd::open(pid) else { return Ok(None) };
     let members = std::fs::read_to_string(cgroup.path().join("cgroup.procs")).unwrap_or_default();
-    Ok(members.lines().any(|member| member == text.trim()).then_some(process))
+    Ok(members.lines().any(|member| member == pid.to_string()).then_some(process))
+}
+
+/// The sentry's process number as runsc wrote it down.
+pub(crate) fn sentry_pid(files: &Files) -> io::Result<u32> {
+    std::fs::read_to_string(&files.pid)?.trim().parse().map_err(|_| io::ErrorKind::InvalidData.into())
 }
 
 #[expect(deprecated, reason = "what its unsafe successor asks for holds for every owned descriptor, and unsafe code is for belljar-linux")]
@@ -122,22 +118,4 @@ pub(crate) fn require_whole(record: &Record) -> Result<(), RuntimeError> {
         RecordState::Running => Ok(()),
         RecordState::Making => Err(RuntimeError::WrongState { id: record.id.clone(), state: "being made".to_owned() }),
     }
-}
-
-struct ThroughGateway {
-    host: Arc<Host>,
-    address: std::net::SocketAddr,
-}
-
-#[async_trait::async_trait]
-impl Connect for ThroughGateway {
-    async fn connect(&self) -> io::Result<Box<dyn AsyncStream>> {
-        Ok(Box::new(self.host.gateway().connect(self.address).await?))
-    }
-}
-
-pub(crate) fn new_client(host: &Arc<Host>, record: &Record) -> GuestClient {
-    let address = (record.guest_address, AGENT_PORT).into();
-    let credentials = Credentials { sandbox: record.id.clone(), execution: record.execution.clone(), token: record.token.clone() };
-    GuestClient::new(Arc::new(ThroughGateway { host: host.clone(), address }), credentials)
 }

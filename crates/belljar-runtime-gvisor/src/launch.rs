@@ -161,15 +161,17 @@ fn last_words(log: &Path) -> io::Result<String> {
     let mut bytes = Vec::new();
     file.take(LOG_SHOWN).read_to_end(&mut bytes)?;
     let text = String::from_utf8_lossy(&bytes);
-    let said: Vec<_> =
-        text.lines().filter(|line| !line.is_empty()).map(|line| belljar_types::escape_untrusted(message(line).as_bytes())).collect();
+    let said: Vec<_> = text.lines().filter_map(message).map(|line| belljar_types::escape_untrusted(line.as_bytes())).collect();
     Ok(if said.is_empty() { "nothing".to_owned() } else { said.join("; ") })
 }
 
-/// The message in a line of the log, or the line if it is not as expected.
-fn message(line: &str) -> String {
-    let parsed = serde_json::from_str::<serde_json::Value>(line).ok();
-    parsed.as_ref().and_then(|entry| entry.get("msg")?.as_str()).unwrap_or(line).to_owned()
+/// The message in a line of the log if it tells of a failure, or the line if it is not as expected.
+fn message(line: &str) -> Option<String> {
+    match serde_json::from_str::<serde_json::Value>(line) {
+        Ok(entry) if entry["level"] == "warning" || entry["level"] == "info" => None,
+        Ok(entry) => Some(entry["msg"].as_str().unwrap_or(line).to_owned()),
+        Err(_) => Some(line.to_owned()).filter(|line| !line.is_empty()),
+    }
 }
 
 #[cfg(test)]
@@ -181,7 +183,11 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let files = Files::new(directory.path(), directory.path());
         assert_eq!(files.last_words(), "nothing");
-        fs::write(&files.log, "{\"msg\":\"cannot \\u001b[31mstart\",\"level\":\"error\"}\nplain\x07\n").unwrap();
+        fs::write(
+            &files.log,
+            "{\"msg\":\"odd\",\"level\":\"warning\"}\n{\"msg\":\"cannot \\u001b[31mstart\",\"level\":\"error\"}\nplain\x07\n",
+        )
+        .unwrap();
         assert_eq!(files.last_words(), "cannot \\u{1b}[31mstart; plain\\u{7}");
         fs::write(&files.log, "x".repeat(1 << 20)).unwrap();
         assert!(files.last_words().len() <= 2048);

@@ -7,22 +7,22 @@
 //! runsc returns when the agent's program has been started, so its failure is known at once, and from then on the port answers or refuses
 //! without delay: the agent is asked in short steps only for the few milliseconds it needs to listen.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
-use belljar_guest_client::GuestClient;
 use belljar_host::{Host, Reservation, write_boot_files};
 use belljar_linux::cgroup::Cgroup;
 use belljar_ports::{Guest, GuestError, Presence, RuntimeError};
 use belljar_types::{EndReason, Execution, IsolationClass, SandboxId, SandboxSpec};
 use tokio::time::{Instant, sleep, timeout_at};
 
-use crate::bundle;
 use crate::errors::{EngineError, from_host};
-use crate::find::{execution, new_client, require_whole};
+use crate::find::{execution, require_whole, sentry_pid};
 use crate::launch::{Files, Launch};
+use crate::live::Live;
 use crate::runsc::Runsc;
 use crate::runtime::{GvisorRuntime, blocking};
+use crate::{bundle, oom};
 
 const FIRST_PAUSE: Duration = Duration::from_micros(500);
 const LONGEST_PAUSE: Duration = Duration::from_millis(5);
@@ -56,8 +56,8 @@ impl GvisorRuntime {
             return Err(self.failed_start(&id, cgroup, error).await);
         }
 
-        let client = Arc::new(new_client(&self.host, &record));
-        let answered = timeout_at(deadline, first_answer(&client, &cgroup)).await;
+        let live = Arc::new(Live::new(&self.host, &record));
+        let answered = timeout_at(deadline, first_answer(&*live.guest, &cgroup)).await;
         match answered.unwrap_or_else(|_| Err(FirstAnswer::Engine(silent(&files)))) {
             Ok(()) => {}
             Err(FirstAnswer::Engine(error)) => return Err(self.failed_start(&id, cgroup, error).await),
@@ -65,7 +65,7 @@ impl GvisorRuntime {
             Err(FirstAnswer::Ended) => return Err(self.ended_early(&id, cgroup, files.last_words()).await),
         }
         self.host.commit(&id).await.map_err(|error| from_host(error, "commit", &id))?;
-        self.clients.lock().unwrap_or_else(PoisonError::into_inner).insert(id, client);
+        self.lives().insert(id, live);
         Ok(execution(&record))
     }
 
@@ -89,10 +89,10 @@ impl GvisorRuntime {
         if record.is_some_and(|record| record.class != IsolationClass::Gvisor) {
             return Ok(());
         }
-        self.being_destroyed.lock().unwrap_or_else(PoisonError::into_inner).insert(id.clone());
-        self.clients.lock().unwrap_or_else(PoisonError::into_inner).remove(id);
+        if let Some(live) = self.lives().remove(id) {
+            live.ask_to_end();
+        }
         let released = self.host.release(id).await;
-        self.being_destroyed.lock().unwrap_or_else(PoisonError::into_inner).remove(id);
         released.map_err(|error| from_host(error, "destroy", id))
     }
 
@@ -125,7 +125,12 @@ fn prepare_and_launch(reservation: &Reservation, runsc: &Runsc, files: &Files, d
     cgroup.set_pids_limit(bundle::host_tasks(record.spec.limits.pids))?;
     let disk = upper.parent().unwrap_or(upper);
     let memory_bytes = record.spec.limits.memory_bytes;
-    Launch { runsc, files, layers, disk, cgroup: &cgroup.procs_paths(), memory_bytes, direct_files }.run()
+    Launch { runsc, files, layers, disk, cgroup: &cgroup.procs_paths(), memory_bytes, direct_files }.run()?;
+    let protected = sentry_pid(files).and_then(|sentry| oom::prefer_stubs(cgroup, sentry));
+    if !matches!(protected, Ok(true)) {
+        tracing::warn!(sandbox_id = %record.id, ?protected, "running out of memory may end this sandbox and not one process of it");
+    }
+    Ok(())
 }
 
 /// How the first question to an agent can go wrong.
@@ -136,10 +141,10 @@ enum FirstAnswer {
 }
 
 /// Asks until the agent listens. A refused connection costs nothing and means that it does not listen yet, or never will.
-async fn first_answer(client: &GuestClient, cgroup: &Cgroup) -> Result<(), FirstAnswer> {
+async fn first_answer(agent: &impl Guest, cgroup: &Cgroup) -> Result<(), FirstAnswer> {
     let mut pause = FIRST_PAUSE;
     loop {
-        match client.hello().await {
+        match agent.hello().await {
             Ok(_) => return Ok(()),
             Err(GuestError::Lost { .. }) => {}
             Err(other) => return Err(FirstAnswer::Agent(other)),

@@ -1,10 +1,9 @@
 //! [`GvisorRuntime`]: the port's verbs, each handed to the module that does it.
 
-use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, Mutex};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
-use belljar_guest_client::GuestClient;
 use belljar_host::{Host, Record};
 use belljar_ports::{Capabilities, Found, Guest, MemoryState, OomScope, Runtime, RuntimeError, SnapshotKind, SnapshotRecord};
 use belljar_types::{EndReason, EngineReport, Execution, IsolationClass, SandboxId, SandboxSpec, SnapshotId, Usage};
@@ -13,6 +12,7 @@ use tokio::sync::OnceCell;
 use crate::config::GvisorConfig;
 use crate::errors::{EngineError, from_host};
 use crate::launch::Files;
+use crate::live::Live;
 use crate::runsc::Runsc;
 use crate::{probe, snapshot};
 
@@ -21,22 +21,24 @@ pub struct GvisorRuntime {
     pub(crate) host: Arc<Host>,
     pub(crate) config: GvisorConfig,
     runsc: OnceCell<Runsc>,
-    /// Clients keep connections, so there is one for each run.
-    pub(crate) clients: Mutex<HashMap<SandboxId, Arc<GuestClient>>>,
-    /// Sandboxes that end because we were asked to, not by themselves.
-    pub(crate) being_destroyed: Mutex<HashSet<SandboxId>>,
+    lives: Mutex<HashMap<SandboxId, Arc<Live>>>,
 }
 
 impl GvisorRuntime {
     /// An engine for this host. Whether it works is found out by [`Runtime::probe`] or the first use.
     pub fn new(host: Arc<Host>, config: GvisorConfig) -> Self {
-        Self { host, config, runsc: OnceCell::new(), clients: Mutex::default(), being_destroyed: Mutex::default() }
+        Self { host, config, runsc: OnceCell::new(), lives: Mutex::default() }
     }
 
     /// The runsc in use; looked for until one is found, then remembered.
     pub(crate) async fn runsc(&self) -> Result<&Runsc, EngineError> {
         let config = self.config.clone();
         self.runsc.get_or_try_init(|| blocking(move || Runsc::find(&config))).await
+    }
+
+    /// The sandboxes that this process looks after.
+    pub(crate) fn lives(&self) -> MutexGuard<'_, HashMap<SandboxId, Arc<Live>>> {
+        self.lives.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The record of a sandbox of this engine.
@@ -92,7 +94,7 @@ impl Runtime for GvisorRuntime {
     }
 
     async fn guest(&self, id: &SandboxId) -> Result<Arc<dyn Guest>, RuntimeError> {
-        Ok(self.client(id).await?)
+        Ok(self.live(id).await?.guest.clone())
     }
 
     async fn adopt(&self, id: &SandboxId) -> Result<Execution, RuntimeError> {

@@ -17,11 +17,12 @@ async fn another_owner_adopts_what_runs() {
     let first = Machine::with_slots(1).await;
     let id = first.create().await;
     let guest = first.runtime.guest(&id).await.unwrap();
-    shell(&*guest, "echo kept > /tmp/state").await;
+    let written = shell(&*guest, "echo kept > /tmp/state").await;
+    assert_eq!(written.code(), Some(0), "{written:?}");
     drop(guest);
     let directory = first.abandon();
 
-    let second = Machine::at(directory.path(), 1).await;
+    let second = Machine::once_free(directory.path(), 1).await;
     let found = second.runtime.inventory().await.unwrap();
     assert!(found.len() == 1 && matches!(found[0].presence, Presence::Running(_)), "{found:?}");
     assert_eq!(second.runtime.adopt(&id).await.unwrap().sandbox, id);
@@ -54,7 +55,7 @@ async fn a_maker_killed_half_way_leaves_what_can_be_removed() {
         maker.kill().unwrap();
         maker.wait().unwrap();
 
-        let second = Machine::at(data, 1).await;
+        let second = Machine::once_free(data, 1).await;
         for found in second.runtime.inventory().await.unwrap() {
             second.runtime.destroy(&found.id).await.unwrap();
             assert_eq!(second.traces(&found.id), Vec::<String>::new(), "killed after {moment} ms as {:?}", found.presence);
@@ -71,7 +72,7 @@ async fn a_maker_killed_half_way_leaves_what_can_be_removed() {
 #[ignore = "not a test: what the test above starts and kills"]
 async fn maker() {
     let Some(data) = std::env::var_os(DATA).map(PathBuf::from) else { return };
-    let machine = Machine::at(&data, 1).await;
+    let machine = Machine::once_free(&data, 1).await;
     machine.runtime.create(&SandboxSpec::on(vec![base_layer()])).await.unwrap();
     std::future::pending::<()>().await;
 }

@@ -6,8 +6,9 @@ use std::os::unix::fs::{PermissionsExt, chown, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
+use std::time::Duration;
 
-use belljar_host::{Host, HostConfig};
+use belljar_host::{Host, HostConfig, HostError};
 use belljar_ports::{Guest, Runtime};
 use belljar_runtime_gvisor::{GvisorConfig, GvisorRuntime};
 use belljar_types::{ExitStatus, LayerDigest, OutputEvent, ProcessSpec, SandboxId, SandboxSpec, StreamKind, Termination};
@@ -36,26 +37,36 @@ impl Machine {
     /// A new instance with this many slots.
     pub(crate) async fn with_slots(slots: u32) -> Self {
         let directory = tempfile::Builder::new().prefix("bj-gv-").tempdir().unwrap();
-        let mut machine = Self::at(directory.path(), slots).await;
+        let mut machine = Self::once_free(directory.path(), slots).await;
         make_base_layer(&machine.host.layer_directory(&base_layer()));
         make_agent_layer(&machine.host.layer_directory(&agent_layer()));
         machine.directory = Some(directory);
         machine
     }
 
-    /// The instance on a directory that has been used before.
-    pub(crate) async fn at(data: &Path, slots: u32) -> Self {
+    /// The instance on a directory whose earlier owner is about to let go of it: its tasks end a moment after it was dropped.
+    pub(crate) async fn once_free(data: &Path, slots: u32) -> Self {
+        loop {
+            match Self::at(data, slots).await {
+                Ok(machine) => return machine,
+                Err(HostError::Locked { .. }) => tokio::time::sleep(Duration::from_millis(5)).await,
+                Err(error) => panic!("{}", chain(&error)),
+            }
+        }
+    }
+
+    async fn at(data: &Path, slots: u32) -> Result<Self, HostError> {
         let config = HostConfig {
             data_dir: data.to_owned(),
             pool_bytes: 2 << 30,
-            agent_layer: agent_layer(),
+            agent_layer: Some(agent_layer()),
             closed_slots: slots,
             open_slots: 0,
             cgroup_root: None,
         };
-        let host = Host::open(config).await.unwrap();
+        let host = Host::open(config).await?;
         let runtime = GvisorRuntime::new(host.clone(), GvisorConfig::default());
-        Self { host, runtime, data: data.to_owned(), directory: None }
+        Ok(Self { host, runtime, data: data.to_owned(), directory: None })
     }
 
     /// The directory in which the agent's program is.
