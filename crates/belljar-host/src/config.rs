@@ -52,7 +52,7 @@ impl Places {
     pub(crate) fn new(data: &Path) -> Self {
         let instance = tag(data);
         let pool = data.join("pool");
-        let run = PathBuf::from(format!("/run/belljar-{instance}"));
+        let run = run_directory(&instance);
         Self {
             lock: data.join("lock"),
             image: data.join("pool.img"),
@@ -84,6 +84,11 @@ impl Places {
     pub(crate) fn layer(&self, digest: &LayerDigest) -> PathBuf {
         self.layers.join(digest.as_str()).join("fs")
     }
+}
+
+/// Where an instance keeps what ends with the machine's uptime.
+pub(crate) fn run_directory(instance: &str) -> PathBuf {
+    PathBuf::from(format!("/run/belljar-{instance}"))
 }
 
 /// Six letters or digits: 30 bits of FNV-1a, short enough for an interface name.

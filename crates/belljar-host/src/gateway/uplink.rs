@@ -11,7 +11,7 @@ use std::path::PathBuf;
 
 use belljar_linux::netns::{Links, Netns, VethEnd};
 
-use crate::config::Places;
+use crate::config::{Places, run_directory};
 use crate::error::HostError;
 use crate::gateway::rules::{self, UPLINK};
 
@@ -20,6 +20,8 @@ const FORWARDING: &str = "/proc/sys/net/ipv4/ip_forward";
 const NETWORKS: u32 = u32::from_be_bytes([100, 127, 0, 0]);
 const NETWORK_COUNT: u32 = 1 << 14;
 const PREFIX: u8 = 30;
+const PREFIX_OF_NAME: &str = "bju";
+const MARKER: &str = "forwarding-was-off";
 
 pub(super) fn open(places: &Places, gateway: &Netns, gateway_links: &Links, nameservers: &[Ipv4Addr]) -> Result<(), HostError> {
     let interface = interface(places);
@@ -33,12 +35,21 @@ pub(super) fn open(places: &Places, gateway: &Netns, gateway_links: &Links, name
 /// Undoes all of it; does nothing if there is nothing.
 pub(super) fn close(places: &Places) -> Result<(), HostError> {
     let failed = |operation| move |source| HostError::Gateway { operation, source };
-    let there = Links::open().and_then(|links| links.delete(&interface(places))).map_err(failed("disconnect the uplink"))?;
+    let links = Links::open().map_err(failed("look at the uplink"))?;
+    let there = links.delete(&interface(places)).map_err(failed("disconnect the uplink"))?;
     let marker = marker(places);
     if there || marker.exists() {
         rules::load(None, &rules::nothing(&places.name()))?;
     }
-    if marker.exists() {
+    if !marker.exists() {
+        return Ok(());
+    }
+    let others = links.list().map_err(failed("look for other uplinks"))?;
+    if let Some(heir) = others.iter().find_map(|link| link.name.strip_prefix(PREFIX_OF_NAME)) {
+        // Another instance still needs forwarding; turning it off becomes its business.
+        let inherited = run_directory(heir).join(MARKER);
+        fs::rename(&marker, inherited).map_err(failed("pass on IPv4 forwarding"))?;
+    } else {
         fs::write(FORWARDING, "0").and_then(|()| fs::remove_file(&marker)).map_err(failed("turn off IPv4 forwarding"))?;
         tracing::info!(instance = places.instance, "IPv4 forwarding of this machine turned off again");
     }
@@ -46,12 +57,12 @@ pub(super) fn close(places: &Places) -> Result<(), HostError> {
 }
 
 fn interface(places: &Places) -> String {
-    format!("bju{}", places.instance)
+    format!("{PREFIX_OF_NAME}{}", places.instance)
 }
 
 /// Says that forwarding was off before.
 fn marker(places: &Places) -> PathBuf {
-    places.run.join("forwarding-was-off")
+    places.run.join(MARKER)
 }
 
 /// Always made anew: a cable that a crash left may be half-configured. Returns its network.

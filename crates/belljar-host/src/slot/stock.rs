@@ -1,7 +1,7 @@
 //! The stock of free slots: taken at once, refilled and cleaned by one thread in the background.
 
 use std::collections::BTreeSet;
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -11,6 +11,9 @@ use belljar_types::Network;
 use crate::error::HostError;
 use crate::pool::Pool;
 use crate::slot::{MOST_SLOTS, Maker, Slot};
+
+/// The kernel takes dropped disks apart at its own pace; asking for each of them after every release would cost more than the release.
+const QUOTA_INTERVAL: Duration = Duration::from_secs(5);
 
 /// How long `settle` waits for the kernel to take dropped disks apart.
 const DROPPING: Duration = Duration::from_secs(5);
@@ -169,18 +172,24 @@ impl Drop for Stock {
 
 impl Shared {
     fn work(&self, todo: &Receiver<Job>) {
-        while let Ok(job) = todo.recv() {
-            match job {
-                Job::Fill => self.fill(),
-                Job::Refill => self.refill(),
-                Job::Clean(number, network) => self.take_back(number, network),
-                Job::Settle(done) => {
+        let mut looked = Instant::now();
+        loop {
+            match todo.recv_timeout(QUOTA_INTERVAL) {
+                Ok(Job::Fill) => self.fill(),
+                Ok(Job::Refill) => self.refill(),
+                Ok(Job::Clean(number, network)) => self.take_back(number, network),
+                Ok(Job::Settle(done)) => {
                     self.refill();
                     self.finish_dropping();
                     let _ = done.send(());
                 }
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return,
             }
-            self.pool.remove_dropped_quotas();
+            if looked.elapsed() >= QUOTA_INTERVAL {
+                self.pool.remove_dropped_quotas();
+                looked = Instant::now();
+            }
         }
     }
 

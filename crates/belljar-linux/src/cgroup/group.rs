@@ -105,7 +105,8 @@ impl Cgroup {
         if core.hierarchy.v2 { self.event("populated") } else { Ok(!self.pids_in(core)?.is_empty()) }
     }
 
-    /// An open `cgroup.events`, which becomes ready with `POLLPRI` when anything there changes; `None` without v2.
+    /// An open `cgroup.events`, which becomes ready with `POLLPRI` when anything there changes after it was last read from its start;
+    /// `None` without v2.
     pub fn events(&self) -> Result<Option<OwnedFd>, CgroupError> {
         let core = self.tree.core();
         if !core.hierarchy.v2 {
@@ -246,12 +247,9 @@ impl Cgroup {
         let mut events = None;
         let mut pause = FIRST_PAUSE;
         loop {
-            // Reading arms the notification, and before looking, so that no change between look and wait is lost. When the group is gone from v2
-            // the file cannot be read any more and would be ready for ever; then short steps do for the other hierarchies.
-            if let Some(Some(file)) = &events
-                && rustix::io::pread(file, &mut [0; 64], 0).is_err()
-            {
-                events = Some(None);
+            // Reading arms the file: only what changes after it ends the next wait, so it comes before the look.
+            if let Some(Some(file)) = &events {
+                let _ = rustix::io::pread(file, &mut [0u8; 64], 0);
             }
             if let Some(found) = look()? {
                 return Ok(Some(found));
