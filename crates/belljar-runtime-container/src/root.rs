@@ -52,8 +52,10 @@ const MASKED_FILES: [&str; 20] = [
     "/proc/iomem",
     "/proc/ioports",
 ];
-const MASKED_DIRECTORIES: [&str; 5] = ["/proc/acpi", "/proc/asound", "/proc/scsi", "/proc/driver", "/proc/firmware"];
-const READ_ONLY: [&str; 4] = ["/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys"];
+/// Buses, interrupts and filesystems of the host, with the names of its devices.
+const MASKED_DIRECTORIES: [&str; 8] =
+    ["/proc/acpi", "/proc/asound", "/proc/scsi", "/proc/driver", "/proc/firmware", "/proc/bus", "/proc/fs", "/proc/irq"];
+const READ_ONLY: [&str; 1] = ["/proc/sys"];
 
 /// What is hidden of `/proc`; only what this kernel has, since every sandbox pays for each.
 #[derive(Debug, Clone)]

@@ -3,6 +3,7 @@
 
 mod failures;
 mod fixture;
+mod killed;
 
 use std::fs;
 use std::os::fd::AsFd;

@@ -220,3 +220,44 @@ async fn how_long_an_answer_takes() {
     println!("create until the agent answered: median {:?}, least {:?}", times[times.len() / 2], times[0]);
     world.close().await;
 }
+
+/// Descriptors of this process, by what they are, without those that come and go with every test beside this one.
+fn descriptors(kind: &str) -> usize {
+    let links = std::fs::read_dir("/proc/self/fd").unwrap().filter_map(|entry| std::fs::read_link(entry.ok()?.path()).ok());
+    links.filter(|target| target.to_string_lossy().starts_with(kind)).count()
+}
+
+/// Children of this process that nobody has waited for.
+fn zombies() -> usize {
+    let children =
+        std::fs::read_dir("/proc/self/task").unwrap().filter_map(|task| std::fs::read_to_string(task.ok()?.path().join("children")).ok());
+    let children: Vec<String> = children.flat_map(|list| list.split_whitespace().map(str::to_owned).collect::<Vec<_>>()).collect();
+    let is_zombie = |pid: &String| std::fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| stat.contains(") Z "));
+    children.iter().filter(|pid| is_zombie(pid)).count()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_server_keeps_nothing_of_those_that_are_gone() {
+    let world = World::new(Agent::Real).await;
+    let once = async || {
+        let spec = world.spec();
+        world.runtime.create(&spec).await.unwrap();
+        world.runtime.destroy(&spec.id).await.unwrap();
+    };
+    // The first ones fill caches that stay, one entry per slot.
+    for _ in 0..8 {
+        once().await;
+    }
+    let kinds = ["anon_inode:[pidfd]", "pipe:", "anon_inode:[landlock", "/dev/pts", "anon_inode:[fscontext]"];
+    let before = kinds.map(descriptors);
+    for _ in 0..40 {
+        once().await;
+    }
+    let after = kinds.map(descriptors);
+    // Tests beside this one hold a few at any moment; a leak of one each would be forty.
+    for ((kind, before), after) in kinds.iter().zip(before).zip(after) {
+        assert!(after < before + 20, "{kind}: {before} before, {after} after");
+    }
+    assert!(zombies() < 20);
+    world.close().await;
+}
