@@ -1,6 +1,6 @@
 //! Streams that come down: a task reads them and checks every frame, so that heartbeats go on however slow the reader is.
 //!
-//! The task holds at most [`AHEAD`] pieces and the one that is being checked; then the agent waits, by TCP's own means. It ends when its reader goes.
+//! The task holds a few pieces and the one that is being checked; then the agent waits, by TCP's own means. It ends when its reader goes.
 
 use std::pin::Pin;
 
@@ -15,8 +15,6 @@ use tokio::sync::mpsc;
 
 use crate::error::{bad_value, misbehaved};
 use crate::exchange::Exchange;
-
-const AHEAD: usize = 2;
 
 type Boxed<T> = Pin<Box<dyn Stream<Item = Result<T, GuestError>> + Send>>;
 
@@ -35,18 +33,21 @@ pub(crate) trait Reader: Send + 'static {
     /// What the reader gets.
     type Item: Send + 'static;
 
+    /// How many items may wait for the reader.
+    const AHEAD: usize = 4;
+
     /// Checks and translates a frame.
     fn take(&mut self, exchange: &Exchange, frame: Frame) -> Result<Step<Self::Item>, GuestError>;
 
-    /// What to tell the agent after the reader got something.
-    fn acknowledgement(&mut self) -> Option<Ack> {
+    /// What to tell the agent once the reader has got everything up to here. Needs an `AHEAD` of 1.
+    fn position(&self) -> Option<Ack> {
         None
     }
 }
 
 /// Runs a stream on a task of its own.
 pub(crate) fn run<R: Reader>(exchange: Exchange, reader: R) -> Boxed<R::Item> {
-    let (give, take) = mpsc::channel(AHEAD);
+    let (give, take) = mpsc::channel(R::AHEAD);
     tokio::spawn(async move {
         if let Err(error) = follow(exchange, reader, &give).await {
             // Nobody may be left to tell.
@@ -61,10 +62,24 @@ async fn follow<R: Reader>(
     mut reader: R,
     give: &mpsc::Sender<Result<R::Item, GuestError>>,
 ) -> Result<(), GuestError> {
+    // Given but perhaps not taken: an agent that forgot it on our word could not give it again if the reader went now.
+    let mut given: Option<Ack> = None;
     loop {
-        let frame = match exchange.drive(give.closed()).await? {
+        let waiting = given.is_some();
+        let taken_or_gone = async {
+            if waiting {
+                return give.reserve().await.is_ok();
+            }
+            give.closed().await;
+            false
+        };
+        let frame = match exchange.drive(taken_or_gone).await? {
             Driven::Frame(frame) => frame,
-            Driven::Done(()) => return Ok(()),
+            Driven::Done(false) => return Ok(()),
+            Driven::Done(true) => {
+                acknowledge(&mut exchange, given.take()).await?;
+                continue;
+            }
         };
         let items = match reader.take(&exchange, frame)? {
             Step::Give(item) => vec![item],
@@ -75,27 +90,31 @@ async fn follow<R: Reader>(
             }
         };
         for item in items {
-            match exchange.hold(give.reserve()).await? {
-                Ok(place) => place.send(Ok(item)),
-                Err(_) => return Ok(()),
-            }
+            let Ok(place) = exchange.hold(give.reserve()).await? else { return Ok(()) };
+            place.send(Ok(item));
         }
-        if let Some(ack) = reader.acknowledgement() {
-            exchange.send(FrameKind::Ack, encode(&ack).into()).await?;
-        }
+        // There was place, so what was given before has been taken.
+        acknowledge(&mut exchange, given.take()).await?;
+        given = reader.position();
+    }
+}
+
+async fn acknowledge(exchange: &mut Exchange, position: Option<Ack>) -> Result<(), GuestError> {
+    match position {
+        Some(ack) => exchange.send(FrameKind::Ack, encode(&ack).into()).await,
+        None => Ok(()),
     }
 }
 
 /// A process's output: contiguous, or explained by a gap.
 pub(crate) struct OutputReader {
     next: Offsets,
-    acknowledged: Offsets,
     exited: bool,
 }
 
 impl OutputReader {
     pub(crate) fn new(from: Offsets) -> Self {
-        Self { next: from, acknowledged: from, exited: false }
+        Self { next: from, exited: false }
     }
 
     fn expect(&mut self, exchange: &Exchange, stream: StreamKind, from: u64, length: u64) -> Result<(), GuestError> {
@@ -114,6 +133,7 @@ impl OutputReader {
 
 impl Reader for OutputReader {
     type Item = OutputEvent;
+    const AHEAD: usize = 1;
 
     fn take(&mut self, exchange: &Exchange, frame: Frame) -> Result<Step<OutputEvent>, GuestError> {
         let verb = exchange.verb;
@@ -142,11 +162,8 @@ impl Reader for OutputReader {
         }
     }
 
-    fn acknowledgement(&mut self) -> Option<Ack> {
-        (self.next != self.acknowledged && !self.exited).then(|| {
-            self.acknowledged = self.next;
-            Ack { stdout: self.next.stdout, stderr: self.next.stderr }
-        })
+    fn position(&self) -> Option<Ack> {
+        (!self.exited).then_some(Ack { stdout: self.next.stdout, stderr: self.next.stderr })
     }
 }
 

@@ -5,16 +5,19 @@
 
 use std::collections::VecDeque;
 use std::future::{Future, poll_fn};
+use std::io::IoSlice;
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use belljar_guest_protocol::{Decoder, Frame, FrameError, FrameKind, HEARTBEAT_EVERY, SILENCE_LIMIT, frame_header};
-use bytes::{BufMut, Bytes};
+use bytes::{Buf, BufMut, Bytes};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::time::{Instant, Sleep, sleep_until};
 
 const READ_AT_ONCE: usize = 64 << 10;
+/// Room that an idle connection holds too.
+const READ_AT_LEAST: usize = 4 << 10;
 
 /// How long silence is borne in an open call.
 #[derive(Debug, Clone, Copy)]
@@ -227,6 +230,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Line<S> {
 
     fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), LineError>> {
         let room = self.decoder.wanted().min(READ_AT_ONCE);
+        self.decoder.buffer().reserve(room.min(READ_AT_LEAST));
         let mut buffer = self.decoder.buffer().limit(room);
         match pin!(self.io.read_buf(&mut buffer)).poll(cx) {
             Poll::Pending => Poll::Pending,
@@ -239,21 +243,34 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Line<S> {
     }
 
     fn poll_write(&mut self, cx: &mut Context<'_>) -> Result<(), LineError> {
-        while let Some(piece) = self.outgoing.front_mut() {
-            match pin!(self.io.write_buf(piece)).poll(cx) {
+        while !self.outgoing.is_empty() {
+            let empty = IoSlice::new(&[]);
+            let mut slices = [empty; 4];
+            for (slice, piece) in slices.iter_mut().zip(&self.outgoing) {
+                *slice = IoSlice::new(piece);
+            }
+            match Pin::new(&mut self.io).poll_write_vectored(cx, &slices) {
                 Poll::Pending => return Ok(()),
                 Poll::Ready(Err(error)) => return Err(LineError::Io(error)),
-                Poll::Ready(Ok(_)) => {
-                    self.said = Instant::now();
-                    if piece.is_empty() {
-                        self.outgoing.pop_front();
-                    }
-                }
+                Poll::Ready(Ok(0)) => return Err(LineError::Closed),
+                Poll::Ready(Ok(count)) => self.wrote(count),
             }
         }
         match pin!(self.io.flush()).poll(cx) {
             Poll::Ready(Err(error)) => Err(LineError::Io(error)),
             _ => Ok(()),
+        }
+    }
+
+    fn wrote(&mut self, mut count: usize) {
+        self.said = Instant::now();
+        while let Some(piece) = self.outgoing.front_mut() {
+            if piece.len() > count {
+                piece.advance(count);
+                return;
+            }
+            count -= piece.len();
+            self.outgoing.pop_front();
         }
     }
 

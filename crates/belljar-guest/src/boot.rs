@@ -82,6 +82,8 @@ pub(crate) fn take_config(path: &Path) -> Result<BootConfig, StartError> {
 /// Makes this process fit to be the parent of all others.
 pub(crate) fn settle(config: &BootConfig) {
     close_on_exec();
+    // Files that callers make have exactly the mode they ask for; processes get the usual mask when they start.
+    rustix::process::umask(rustix::fs::Mode::empty());
     // As pid 1 it is that anyway; elsewhere orphans come here all the same, where the kernel can.
     let _ = set_child_subreaper(Some(rustix::process::getpid()));
     if let Some(name) = &config.hostname {

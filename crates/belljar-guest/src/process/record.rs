@@ -221,6 +221,8 @@ impl Process {
         let key = self.next_reader.get();
         self.next_reader.set(key + 1);
         self.readers.borrow_mut().insert(key, Reader { acknowledged: from, stalled: false });
+        // A reader that begins late needs less than was kept for nobody in particular.
+        self.room.notify_waiters();
         ReaderGuard { process: Rc::clone(self), key }
     }
 }
