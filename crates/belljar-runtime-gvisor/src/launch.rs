@@ -6,6 +6,7 @@
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom};
 use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
@@ -84,7 +85,8 @@ impl Launch<'_> {
         fs::create_dir(root).map_err(|source| EngineError::Write { path: root.clone(), source })?;
         let mut command = self.runsc.command(self.files, self.direct_files);
         command.arg("run").arg("--detach").arg("--bundle").arg(&self.files.bundle).arg("--pid-file").arg(pid).arg(CONTAINER);
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        // In a group of its own: an interrupt at our terminal is for us.
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).process_group(0);
         let start = |source| EngineError::Start { runsc: self.runsc.path.clone(), source };
         join_before_exec(&mut command, self.cgroup).map_err(start)?;
 

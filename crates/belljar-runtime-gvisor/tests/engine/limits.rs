@@ -70,17 +70,38 @@ async fn a_fork_bomb_meets_the_limit_as_user_and_as_root() {
     machine.close().await;
 }
 
-/// A user namespace lifts the sentry's own limit in this version; what then holds is the control group's.
+/// A user namespace lifts the sentry's own limit in versions before 2025; what then holds is the control group's, and it ends the sandbox.
 #[tokio::test(flavor = "multi_thread")]
 async fn whoever_gets_around_the_sentry_meets_the_host() {
     let machine = Machine::with_slots(1).await;
     let mut spec = SandboxSpec::on(vec![base_layer()]);
     spec.limits.pids = 16;
     machine.runtime.create(&spec).await.unwrap_or_else(|error| panic!("{}", chain(&error)));
-    let path =
+    let limit =
         machine.host.cgroup(&spec.id).procs_paths().into_iter().map(|path| path.with_file_name("pids.max")).find(|path| path.exists());
-    assert_eq!(std::fs::read_to_string(path.unwrap()).unwrap().trim(), "288");
+    assert_eq!(std::fs::read_to_string(limit.unwrap()).unwrap().trim(), "288");
+
+    let guest = machine.runtime.guest(&spec.id).await.unwrap();
+    let bomb = ProcessSpec::new(["unshare", "-Ur", "sh", "-c", "for i in $(seq 400); do sleep 600 & done; echo $i; wait"]);
+    let (_, mut output) = guest.start_attached(&bomb).await.unwrap();
+    let bombing = async {
+        while let Some(event) = output.next().await {
+            match event {
+                Ok(OutputEvent::Data { bytes, .. }) if bytes.starts_with(b"400") => panic!("400 processes with a limit of 16"),
+                Ok(OutputEvent::Exit(status)) => return Some(status),
+                Ok(_) => {}
+                Err(_) => break,
+            }
+        }
+        None
+    };
+    tokio::select! {
+        refused = bombing => println!("the bomb ended with {refused:?}"),
+        ended = machine.runtime.ended(&spec.id) => println!("the sandbox ended with {ended:?}"),
+    }
+    assert!(machine.runtime.usage(&spec.id).await.unwrap().pids <= 288);
     machine.runtime.destroy(&spec.id).await.unwrap();
+    assert_eq!(machine.traces(&spec.id), Vec::<String>::new());
     machine.close().await;
 }
 

@@ -14,8 +14,8 @@ use belljar_runtime_gvisor::{GvisorConfig, GvisorRuntime};
 use belljar_types::{ExitStatus, LayerDigest, OutputEvent, ProcessSpec, SandboxId, SandboxSpec, StreamKind, Termination};
 use futures_util::StreamExt;
 
-const PROGRAMS: [&str; 16] =
-    ["sh", "bash", "cat", "id", "sleep", "echo", "ls", "stty", "dd", "true", "head", "kill", "touch", "seq", "date", "nproc"];
+const PROGRAMS: [&str; 17] =
+    ["sh", "bash", "cat", "id", "sleep", "echo", "ls", "stty", "dd", "true", "head", "kill", "touch", "seq", "date", "nproc", "unshare"];
 
 pub(crate) fn base_layer() -> LayerDigest {
     "b".repeat(64).parse().unwrap()
