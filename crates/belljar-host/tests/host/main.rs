@@ -8,3 +8,4 @@ mod network;
 mod open_network;
 mod remains;
 mod scene;
+mod tools;
