@@ -1,0 +1,66 @@
+//! Drives the laboratory from outside, for suites that must kill what they test: a maker that is shot, and whoever comes after it.
+//!
+//! `lab prepare` makes the template; `lab make CLASS` creates and destroys until it is killed; `lab recover` destroys whatever is there and
+//! prints a census; `lab close` leaves the machine as it was found.
+#![allow(clippy::print_stdout, reason = "the suites read what it prints")]
+
+use std::io::Write;
+
+use belljar_testkit::{Census, Lab, block_on, run};
+use belljar_types::IsolationClass;
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    block_on(async {
+        match arguments[..] {
+            ["prepare"] => println!("template {} is ready", Lab::open().await?.template.name),
+            ["make", "container"] => make(IsolationClass::Container).await?,
+            ["make", "gvisor"] => make(IsolationClass::Gvisor).await?,
+            ["recover"] => recover().await?,
+            ["close"] => Lab::open().await?.host.close().await?,
+            _ => return Err("usage: lab prepare | make container|gvisor | recover | close".into()),
+        }
+        Ok(())
+    })
+}
+
+/// Two makers at once, so that the shot finds one in the middle of a create and the other in the middle of something else.
+async fn make(class: IsolationClass) -> Result<(), Box<dyn std::error::Error>> {
+    let lab = Lab::open().await?;
+    announce("opened");
+    let one = async {
+        loop {
+            let sandbox = lab.sandbox(class).await;
+            announce(sandbox.execution.sandbox.as_str());
+            run(&*sandbox.guest, &["/bin/true"]).await;
+            sandbox.destroy().await;
+        }
+    };
+    let other = async {
+        loop {
+            let sandbox = lab.sandbox(class).await;
+            sandbox.destroy().await;
+        }
+    };
+    tokio::join!(one, other).0
+}
+
+async fn recover() -> Result<(), Box<dyn std::error::Error>> {
+    let lab = Lab::open().await?;
+    for class in [IsolationClass::Container, IsolationClass::Gvisor] {
+        let runtime = lab.runtime(class);
+        for found in runtime.inventory().await? {
+            runtime.destroy(&found.id).await?;
+        }
+    }
+    lab.host.settle().await;
+    println!("{}", serde_json::to_string(&Census::take(&lab.data_dir))?);
+    Ok(())
+}
+
+fn announce(text: &str) {
+    println!("{text}");
+    // The reader may be gone already; then the shot is on its way.
+    let _ = std::io::stdout().flush();
+}

@@ -1,0 +1,14 @@
+//! A laboratory: one real host with real engines and a real template, shared by the tests of a process.
+//!
+//! Test files say what they want ([`Lab::sandbox`]) and read like a transcript. Nothing here is a stand-in: sandboxes are made by the
+//! same engines that serve users, and [`Census`] counts what they leave on the machine.
+
+mod census;
+mod lab;
+mod run;
+mod scale;
+
+pub use census::Census;
+pub use lab::{Lab, LabError, Sandbox, block_on};
+pub use run::{Finished, path, pattern, run, run_spec, sh, sha256};
+pub use scale::{Dice, full, scaled};
