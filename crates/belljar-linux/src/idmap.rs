@@ -32,8 +32,10 @@ pub fn user_namespace(base: u32, count: u32) -> io::Result<OwnedFd> {
 
 fn map_ids(pid: libc::pid_t, base: u32, count: u32) -> io::Result<OwnedFd> {
     let map = format!("0 {base} {count}\n");
-    fs::write(format!("/proc/{pid}/uid_map"), &map)?;
-    fs::write(format!("/proc/{pid}/gid_map"), &map)?;
+    // Project ids as well: a map that is not written can be written from inside.
+    for kind in ["uid_map", "gid_map", "projid_map"] {
+        fs::write(format!("/proc/{pid}/{kind}"), &map)?;
+    }
     Ok(fs::File::open(format!("/proc/{pid}/ns/user"))?.into())
 }
 

@@ -188,12 +188,12 @@ impl Runtime for ContainerRuntime {
     }
 
     async fn inventory(&self) -> Result<Vec<Found>, RuntimeError> {
-        let nobody = || "all-of-them".parse::<SandboxId>();
-        let records = self.inner.host.records(CLASS).await;
-        let records = records.map_err(|error| match nobody() {
-            Ok(id) => from_host("list the records", &id, error),
-            Err(invalid) => RuntimeError::Invalid(invalid),
-        })?;
+        let records = self
+            .inner
+            .host
+            .records(CLASS)
+            .await
+            .map_err(|error| RuntimeError::Unavailable { class: CLASS, reason: format!("its sandboxes cannot be listed: {error}") })?;
         let found = |record: Record| self.inner.presence(&record).map(|presence| Found { id: record.id, presence });
         Ok(records.into_iter().filter_map(found).collect())
     }

@@ -30,7 +30,7 @@ pub(crate) struct Root {
 const MOUNT_POINTS: [(&str, u32); 5] = [("proc", 0o555), ("sys", 0o555), ("dev", 0o755), ("run", 0o755), ("tmp", 0o1777)];
 
 /// Files of `/proc` that tell about the host and nothing about the sandbox.
-const MASKED_FILES: [&str; 20] = [
+const MASKED_FILES: [&str; 26] = [
     "/proc/kcore",
     "/proc/keys",
     "/proc/key-users",
@@ -51,6 +51,12 @@ const MASKED_FILES: [&str; 20] = [
     "/proc/vmallocinfo",
     "/proc/iomem",
     "/proc/ioports",
+    "/proc/config.gz",
+    "/proc/softirqs",
+    "/proc/buddyinfo",
+    "/proc/pagetypeinfo",
+    "/proc/zoneinfo",
+    "/proc/locks",
 ];
 /// Buses, interrupts and filesystems of the host, with the names of its devices.
 const MASKED_DIRECTORIES: [&str; 8] =
