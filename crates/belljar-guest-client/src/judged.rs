@@ -21,6 +21,8 @@ const REMEMBERED: usize = 16_384;
 pub struct OomLedger {
     count: Box<dyn Fn() -> u64 + Send + Sync>,
     looks_like_it: fn(Termination) -> bool,
+    /// The count before this ledger was opened: somebody else has explained it.
+    at_opening: u64,
     known: Mutex<Known>,
 }
 
@@ -37,7 +39,8 @@ struct Known {
 impl OomLedger {
     /// `count` reads the kernel's counter; `looks_like_it` says which ends a process can come to when it is killed for memory.
     pub fn new(count: impl Fn() -> u64 + Send + Sync + 'static, looks_like_it: fn(Termination) -> bool) -> Self {
-        Self { count: Box::new(count), looks_like_it, known: Mutex::default() }
+        let at_opening = count();
+        Self { count: Box::new(count), looks_like_it, at_opening, known: Mutex::default() }
     }
 
     /// Whether there were memory kills that no process's end explains: then it was the agent, or something that took it along.
@@ -73,9 +76,11 @@ impl OomLedger {
         let kills = self.kills();
         let mut known = self.known();
         let before = known.at_start.get(id).copied().unwrap_or(0);
-        let unexplained = kills > before && kills > known.explained.len() as u64;
+        let unexplained = kills > before && kills - self.at_opening.min(kills) > known.explained.len() as u64;
         if known.explained.contains(id) || (unexplained && !known.asked.contains(id)) {
             known.explained.insert(id.clone());
+            // What the kernel did, whatever the sandbox's own kernel made of it.
+            exit.termination = Termination::Signaled(Signal::KILL.number());
             exit.cause = Some(KillCause::OutOfMemory);
         }
         exit
@@ -230,7 +235,7 @@ mod tests {
 
     fn ledger(count: &Arc<AtomicU64>) -> OomLedger {
         let count = count.clone();
-        OomLedger::new(move || count.load(Ordering::Relaxed), |end| end == Termination::Signaled(9))
+        OomLedger::new(move || count.load(Ordering::Relaxed), |end| end != Termination::Exited(0))
     }
 
     fn end(termination: Termination) -> ExitStatus {
@@ -245,9 +250,11 @@ mod tests {
         ids.iter().for_each(|id| ledger.started(id));
         assert_eq!(ledger.judge(&ids[0], end(Termination::Signaled(9))).cause, None);
         count.store(4, Ordering::Relaxed);
-        assert_eq!(ledger.judge(&ids[1], end(Termination::Exited(1))).cause, None);
-        assert_eq!(ledger.judge(&ids[2], end(Termination::Signaled(9))).cause, Some(KillCause::OutOfMemory));
-        assert_eq!(ledger.judge(&ids[2], end(Termination::Signaled(9))).cause, Some(KillCause::OutOfMemory), "asked again, another answer");
+        assert_eq!(ledger.judge(&ids[1], end(Termination::Exited(0))).cause, None);
+        let killed = ExitStatus { termination: Termination::Signaled(9), cause: Some(KillCause::OutOfMemory) };
+        assert_eq!(ledger.judge(&ids[2], end(Termination::Exited(1))), killed);
+        assert_eq!(ledger.judge(&ids[3], end(Termination::Exited(1))).cause, None, "one kill explains one death");
+        assert_eq!(ledger.judge(&ids[2], end(Termination::Exited(1))), killed, "asked again, another answer");
     }
 
     #[test]

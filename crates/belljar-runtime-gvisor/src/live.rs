@@ -55,9 +55,9 @@ impl Drop for Live {
     }
 }
 
-/// The sentry turns the death of a stub into an ordinary exit with an error number.
+/// The sentry turns the death of a stub into an ordinary exit, with the number of an error it has no number for.
 fn ends_by_memory(termination: Termination) -> bool {
-    termination != Termination::Exited(0)
+    termination == Termination::Exited(1)
 }
 
 async fn end_at(when: SystemTime, cgroup: Cgroup, asked_to_end: Arc<AtomicBool>) {
