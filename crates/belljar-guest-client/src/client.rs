@@ -53,7 +53,7 @@ impl GuestClient {
     }
 
     /// Gives the agent a new identity after a restore or a fork. This client's own credentials are worth nothing afterwards: make a new one with `to`.
-    pub async fn renew(&self, to: &Credentials, wall_clock_nanos: u64, hostname: Option<&str>) -> Result<(), GuestError> {
+    pub async fn renew(&self, to: &Credentials, wall_clock_nanos: Option<u64>, hostname: Option<&str>) -> Result<(), GuestError> {
         let body = Renew {
             sandbox: to.sandbox.to_string(),
             execution: to.execution.to_string(),

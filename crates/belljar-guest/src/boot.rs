@@ -43,6 +43,12 @@ pub(crate) enum StartError {
     Hide(#[source] std::io::Error),
     #[error("start the agent's event loop")]
     Runtime(#[source] std::io::Error),
+    #[error("offer sudo at {}", path.display())]
+    Sudo {
+        path: PathBuf,
+        #[source]
+        source: std::io::Error,
+    },
     #[error("listen on {address}")]
     Listen {
         address: SocketAddr,

@@ -17,8 +17,8 @@ use crate::verbs;
 pub(crate) enum CallError {
     /// Tell the client; the connection stays.
     Failure(Failure),
-    /// The connection is of no use any more.
-    Line(LineError),
+    /// The connection is of no use any more, whatever the reason.
+    Line,
     /// The client broke the protocol.
     OutOfTurn,
 }
@@ -36,8 +36,8 @@ impl From<Invalid> for CallError {
 }
 
 impl From<LineError> for CallError {
-    fn from(error: LineError) -> Self {
-        Self::Line(error)
+    fn from(_: LineError) -> Self {
+        Self::Line
     }
 }
 

@@ -25,9 +25,11 @@ mod metrics;
 mod ports;
 mod process;
 mod session;
+mod sudo;
 mod users;
 mod verbs;
 
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::rc::Rc;
 use std::time::Duration;
@@ -45,7 +47,10 @@ const LAST_WORDS: Duration = Duration::from_millis(500);
 
 fn main() -> ExitCode {
     let mut arguments = std::env::args_os();
-    let _name = arguments.next();
+    let name = arguments.next().unwrap_or_default();
+    if Path::new(&name).file_name().is_some_and(|name| name == "sudo") {
+        return sudo::main(arguments);
+    }
     match run(arguments) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
@@ -72,6 +77,7 @@ async fn live(options: Options, agent: Rc<Agent>) -> Result<(), StartError> {
     let listener = TcpListener::bind(options.listen).await.map_err(|source| StartError::Listen { address: options.listen, source })?;
     tokio::task::spawn_local(Rc::clone(&agent.processes.reaper).run());
     tokio::task::spawn_local(listen::serve(Rc::clone(&agent), listener));
+    tokio::task::spawn_local(offer_sudo(Rc::clone(&agent), options.sudo_socket));
     let mut terminate = signal(SignalKind::terminate()).map_err(StartError::Runtime)?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(StartError::Runtime)?;
     let told = tokio::select! {
@@ -81,6 +87,13 @@ async fn live(options: Options, agent: Rc<Agent>) -> Result<(), StartError> {
     agent.processes.signal_all(told);
     tokio::time::sleep(LAST_WORDS).await;
     Ok(())
+}
+
+/// A sandbox whose root cannot be written to has no `sudo`, which is no reason to have no sandbox.
+async fn offer_sudo(agent: Rc<Agent>, socket: PathBuf) {
+    if let Err(source) = sudo::serve(agent, &socket).await {
+        report(&StartError::Sudo { path: socket, source });
+    }
 }
 
 #[expect(clippy::print_stderr, reason = "the engine keeps what the agent says before it can be asked")]

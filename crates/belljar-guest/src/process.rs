@@ -14,6 +14,7 @@ mod reaper;
 mod record;
 mod spool;
 mod stdin;
+mod sudo;
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap, VecDeque};
@@ -23,12 +24,14 @@ use belljar_guest_protocol::{Failure, FailureCode};
 use belljar_types::{ProcessId, ProcessSpec, escape_untrusted};
 use tokio::sync::Notify;
 
-pub(crate) use environment::{Environment, PATH};
+pub(crate) use channel::Channel;
+pub(crate) use environment::Environment;
 pub(crate) use kill::kill_family;
-pub(crate) use launch::{Launch, Launched};
+pub(crate) use launch::{Launched, open_terminal};
 pub(crate) use reaper::Reaper;
 pub(crate) use record::{Process, ReaderGuard};
 pub(crate) use spool::Found;
+pub(crate) use sudo::sudo_launch;
 
 use crate::users::{UserPolicy, Users};
 use spool::Budget;

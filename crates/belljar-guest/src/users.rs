@@ -80,8 +80,12 @@ impl Users {
 
     /// The number of a group given by name or number.
     pub(crate) fn find_group(&self, name: &str) -> Option<u32> {
-        let by_name = self.group_lines().find(|group| group.name == name.as_bytes()).map(|group| group.gid);
-        by_name.or_else(|| name.parse().ok())
+        self.group_number(name).or_else(|| name.parse().ok())
+    }
+
+    /// The number of a group with exactly this name.
+    pub(crate) fn group_number(&self, name: &str) -> Option<u32> {
+        self.group_lines().find(|group| group.name == name.as_bytes()).map(|group| group.gid)
     }
 
     fn passwd_lines(&self) -> impl Iterator<Item = User> {

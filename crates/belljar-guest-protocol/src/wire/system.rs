@@ -34,7 +34,7 @@ pub struct Renew {
     pub token: ByteArray<32>,
     /// The wall clock, nanoseconds since 1970; set where the kernel lets the agent.
     #[n(3)]
-    pub wall_clock_nanos: u64,
+    pub wall_clock_nanos: Option<u64>,
     /// The host name from now on.
     #[n(4)]
     pub hostname: Option<String>,

@@ -46,7 +46,9 @@ pub(super) async fn renew(call: &mut Call<'_>) -> Result<(), CallError> {
     if let Some(name) = &body.hostname {
         boot::set_host_name(name);
     }
-    set_clock(body.wall_clock_nanos);
+    if let Some(nanos) = body.wall_clock_nanos {
+        set_clock(nanos);
+    }
     call.respond(&()).await
 }
 

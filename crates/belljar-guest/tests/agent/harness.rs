@@ -19,15 +19,15 @@ use futures_util::StreamExt;
 use tokio::net::TcpStream;
 
 /// An agent that ends with its test.
-pub struct TestAgent {
-    pub client: GuestClient,
-    pub credentials: Credentials,
-    pub address: SocketAddr,
-    pub directory: tempfile::TempDir,
-    pub child: Child,
+pub(crate) struct TestAgent {
+    pub(crate) client: GuestClient,
+    pub(crate) credentials: Credentials,
+    pub(crate) address: SocketAddr,
+    pub(crate) directory: tempfile::TempDir,
+    pub(crate) child: Child,
 }
 
-pub struct ToAddress(pub SocketAddr);
+pub(crate) struct ToAddress(pub(crate) SocketAddr);
 
 #[async_trait]
 impl Connect for ToAddress {
@@ -38,7 +38,7 @@ impl Connect for ToAddress {
     }
 }
 
-pub fn config() -> BootConfig {
+pub(crate) fn config() -> BootConfig {
     BootConfig {
         sandbox: SandboxId::random(),
         execution: ExecutionId::random(),
@@ -53,11 +53,11 @@ pub fn config() -> BootConfig {
 }
 
 impl TestAgent {
-    pub async fn start() -> Self {
+    pub(crate) async fn start() -> Self {
         Self::start_with(config()).await
     }
 
-    pub async fn start_with(config: BootConfig) -> Self {
+    pub(crate) async fn start_with(config: BootConfig) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let boot = directory.path().join("boot");
         std::fs::write(&boot, config.encode()).unwrap();
@@ -86,20 +86,20 @@ impl TestAgent {
     }
 
     /// A path in this test's own directory.
-    pub fn path(&self, name: &str) -> GuestPath {
+    pub(crate) fn path(&self, name: &str) -> GuestPath {
         GuestPath::new(self.host_path(name).into_os_string().into_encoded_bytes()).unwrap()
     }
 
-    pub fn host_path(&self, name: &str) -> PathBuf {
+    pub(crate) fn host_path(&self, name: &str) -> PathBuf {
         self.directory.path().join(name)
     }
 
     /// Runs a shell command to its end.
-    pub async fn shell(&self, script: &str) -> Finished {
+    pub(crate) async fn shell(&self, script: &str) -> Finished {
         self.run(&shell(script)).await
     }
 
-    pub async fn run(&self, spec: &ProcessSpec) -> Finished {
+    pub(crate) async fn run(&self, spec: &ProcessSpec) -> Finished {
         let (_, output) = self.client.start_attached(spec).await.unwrap();
         finish(output).await.unwrap()
     }
@@ -112,29 +112,29 @@ impl Drop for TestAgent {
     }
 }
 
-pub fn shell(script: &str) -> ProcessSpec {
+pub(crate) fn shell(script: &str) -> ProcessSpec {
     ProcessSpec::new(["sh", "-c", script])
 }
 
-pub fn user(name: &str) -> UserName {
+pub(crate) fn user(name: &str) -> UserName {
     name.parse().unwrap()
 }
 
 /// All that a process said.
 #[derive(Debug, Default)]
-pub struct Finished {
-    pub stdout: Vec<u8>,
-    pub stderr: Vec<u8>,
-    pub gaps: Vec<(StreamKind, u64, u64)>,
-    pub exit: Option<ExitStatus>,
+pub(crate) struct Finished {
+    pub(crate) stdout: Vec<u8>,
+    pub(crate) stderr: Vec<u8>,
+    pub(crate) gaps: Vec<(StreamKind, u64, u64)>,
+    pub(crate) exit: Option<ExitStatus>,
 }
 
 impl Finished {
-    pub fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         String::from_utf8(self.stdout.clone()).unwrap()
     }
 
-    pub fn code(&self) -> Option<i32> {
+    pub(crate) fn code(&self) -> Option<i32> {
         match self.exit?.termination {
             Termination::Exited(code) => Some(code),
             Termination::Signaled(_) => None,
@@ -142,7 +142,7 @@ impl Finished {
     }
 }
 
-pub async fn finish(mut output: OutputStream) -> Result<Finished, GuestError> {
+pub(crate) async fn finish(mut output: OutputStream) -> Result<Finished, GuestError> {
     let mut finished = Finished::default();
     while let Some(event) = output.next().await {
         match event? {
@@ -153,8 +153,4 @@ pub async fn finish(mut output: OutputStream) -> Result<Finished, GuestError> {
         }
     }
     Ok(finished)
-}
-
-pub fn guest(agent: &TestAgent) -> &dyn Guest {
-    &agent.client
 }

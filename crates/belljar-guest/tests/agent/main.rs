@@ -4,4 +4,8 @@
 
 mod files;
 mod harness;
+mod hostile;
 mod processes;
+mod sudo;
+mod system;
+mod trees;
