@@ -79,7 +79,8 @@ pub struct Launch {
     pub fence: Option<OwnedFd>,
     /// Which system calls go through.
     pub filter: Arc<Program>,
-    /// How unlikely the kernel is to choose the first process when memory runs out. Needs a privilege; done without if we lack it.
+    /// How likely the kernel is to choose it when memory runs out. Set with our privileges it is also the least that anybody
+    /// inside can have; without them only raised.
     pub oom_score: Option<CString>,
     /// Where its standard error goes.
     pub stderr: OwnedFd,

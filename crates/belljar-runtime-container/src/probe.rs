@@ -20,7 +20,7 @@ const SYS_RESOURCE: u32 = 24;
 
 pub(crate) async fn probe(inner: &Arc<Inner>) -> EngineReport {
     let kernel = kernel::Kernel::of_this_host();
-    let mut checks = vec![kernel.check(), users(), landlock_version(), owners(inner), oom_protection()];
+    let mut checks = vec![kernel.check(), users(), landlock_version(), owners(inner), oom_floor()];
     checks.extend(inner.host.checks().into_iter().filter(|check| check.name == "cgroups"));
     checks.push(trial(inner).await);
     EngineReport { class: IsolationClass::Container, version: format!("Linux {}", kernel.release), age_days: kernel.age_days, checks }
@@ -69,20 +69,18 @@ fn landlock_version() -> Check {
     }
 }
 
-/// The agent is kept from being chosen when memory runs out, if we may.
-fn oom_protection() -> Check {
-    const NAME: &str = "protection of the agent from the out-of-memory killer";
+/// Sandboxes must not be spared by the kernel because their server is.
+fn oom_floor() -> Check {
+    const NAME: &str = "out-of-memory score";
+    let own = std::fs::read_to_string("/proc/self/oom_score_adj").ok().and_then(|score| score.trim().parse::<i32>().ok()).unwrap_or(0);
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let effective = status.lines().find_map(|line| line.strip_prefix("CapEff:")).unwrap_or_default();
     let effective = u64::from_str_radix(effective.trim(), 16).unwrap_or(0);
-    if effective >> SYS_RESOURCE & 1 == 1 {
-        Check::pass(NAME, "can be given")
+    if own >= 0 || effective >> SYS_RESOURCE & 1 == 1 {
+        Check::pass(NAME, "sandboxes are chosen like anybody when memory runs out")
     } else {
-        Check::warn(
-            NAME,
-            "cannot be given: this process lacks CAP_SYS_RESOURCE",
-            "start the server with that capability; without it the agent is chosen like any process of its size",
-        )
+        let fix = "start the server with CAP_SYS_RESOURCE, or without a negative oom_score_adj";
+        Check::warn(NAME, format!("sandboxes can take the server's own score of {own}"), fix)
     }
 }
 

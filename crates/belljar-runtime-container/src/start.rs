@@ -21,9 +21,9 @@ use crate::root::{self, Masks};
 
 const AGENT: &CStr = c"/.belljar/guest";
 const PATH: &CStr = c"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
-/// Next to last to be chosen when memory runs out. Not last: what the agent may have, code inside could take too, and a sandbox
-/// in which nothing can be chosen stands still for ever.
-const OOM_SCORE: &CStr = c"-999";
+/// Nobody inside can go below it. The agent gets no better: what it may have, code inside could take too, and when the whole host
+/// runs out of memory the kernel would kill its neighbours first.
+const OOM_SCORE: &CStr = c"0";
 
 const DESCRIPTORS: (u64, u64) = (65_536, 1 << 20);
 const LOCKED_MEMORY: u64 = 8 << 20;

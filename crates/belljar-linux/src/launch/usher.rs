@@ -50,7 +50,7 @@ fn usher(briefing: &Briefing<'_>, argument: *mut c_void) -> Result<(), Errno> {
         // SAFETY: one byte of a static string, to an open descriptor.
         check(unsafe { libc::write(cgroup.as_raw_fd(), c"0".as_ptr().cast(), 1) } as i64)?;
     }
-    protect_from_oom(briefing);
+    set_oom_score(briefing);
     progress.at(Step::JoinNetwork);
     // SAFETY: an open descriptor and a flag.
     check(i64::from(unsafe { libc::setns(launch.network.as_raw_fd(), libc::CLONE_NEWNET) }))?;
@@ -82,7 +82,7 @@ fn usher(briefing: &Briefing<'_>, argument: *mut c_void) -> Result<(), Errno> {
 }
 
 /// Only processes that share memory *without* a sleeping parent share this score, so the server keeps its own.
-fn protect_from_oom(briefing: &Briefing<'_>) {
+fn set_oom_score(briefing: &Briefing<'_>) {
     let Some(score) = &briefing.launch.oom_score else { return };
     // SAFETY: a static string and flags.
     let file = unsafe { libc::open(c"/proc/self/oom_score_adj".as_ptr(), libc::O_WRONLY | libc::O_CLOEXEC) };

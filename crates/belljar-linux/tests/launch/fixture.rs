@@ -87,7 +87,7 @@ impl Fixture {
             limits: vec![ProcessLimit::at_most(Resource::Descriptors, 512, 1024).unwrap()],
             capabilities: CapabilitySet::ORDINARY_ROOT,
             filter: Arc::new(Program::compile(&Policy::CONTAINER)),
-            oom_score: Some(text("-999")),
+            oom_score: Some(text("7")),
             stderr: stderr_writer,
             program: text("/bin/sh"),
             arguments: ["sh", "-c", &format!("exec 1>&2; {script}")].map(text).to_vec(),

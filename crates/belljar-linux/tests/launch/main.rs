@@ -45,6 +45,8 @@ fn it_has_only_the_powers_it_was_left() {
     assert_eq!(value("Seccomp:"), "2");
     assert_eq!(value("SigBlk:"), "0000000000000000");
     assert_eq!(value("SigIgn:"), "0000000000000000");
+    let (_, text) = run("cat /proc/self/oom_score_adj");
+    assert_eq!(text, "7\n");
     let (_, text) = run("mount -t tmpfs x /tmp; echo $?; unshare -m true; echo $?; echo 1 > /proc/sys/kernel/hostname || echo refused");
     assert!(!text.contains("\n0\n") && text.contains("refused"), "{text}");
 }

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use belljar_host::{Host, HostConfig};
 use belljar_runtime_container::{ContainerConfig, ContainerRuntime};
 use belljar_types::{LayerDigest, SandboxSpec};
+use tokio::sync::{Mutex, MutexGuard};
 
 const PROGRAMS: [&str; 16] =
     ["sh", "cat", "ls", "id", "grep", "stat", "touch", "mount", "unshare", "chown", "mkdir", "mv", "sleep", "dd", "head", "tail"];
@@ -18,10 +19,14 @@ pub(crate) struct World {
     pub(crate) host: Arc<Host>,
     pub(crate) base: LayerDigest,
     agent: LayerDigest,
-    // Last, in this order: the directory goes after the sweep.
+    // Last, in this order: the directory goes after the sweep, and then it is the next test's turn.
     sweep: Sweep,
     directory: tempfile::TempDir,
+    turn: MutexGuard<'static, ()>,
 }
+
+/// One world at a time: a launch has copies of all descriptors of this process for a moment, and no pool can be unmounted meanwhile.
+static TURN: Mutex<()> = Mutex::const_new(());
 
 /// What becomes `/.belljar/guest`.
 pub(crate) enum Agent<'a> {
@@ -33,6 +38,7 @@ pub(crate) enum Agent<'a> {
 
 impl World {
     pub(crate) async fn new(agent: Agent<'_>) -> Self {
+        let turn = TURN.lock().await;
         let directory = tempfile::tempdir().unwrap();
         let (base, agent_layer) = (digest('b'), digest('a'));
         let host = open(directory.path(), &agent_layer).await;
@@ -40,7 +46,7 @@ impl World {
         make_agent(&host.layer_directory(&agent_layer), &agent);
         let runtime = ContainerRuntime::new(Arc::clone(&host), ContainerConfig::default());
         let sweep = Sweep { directory: directory.path().to_owned(), instance: host.instance().to_owned() };
-        Self { runtime, host, base, agent: agent_layer, sweep, directory }
+        Self { runtime, host, base, agent: agent_layer, sweep, directory, turn }
     }
 
     pub(crate) fn spec(&self) -> SandboxSpec {
@@ -49,12 +55,12 @@ impl World {
 
     /// What a second server finds after the first one is gone without a word.
     pub(crate) async fn reopened(self) -> Self {
-        let Self { runtime, host, base, agent, sweep, directory } = self;
+        let Self { runtime, host, base, agent, sweep, directory, turn } = self;
         drop(runtime);
         drop(host);
         let host = open(directory.path(), &agent).await;
         let runtime = ContainerRuntime::new(Arc::clone(&host), ContainerConfig::default());
-        Self { runtime, host, base, agent, sweep, directory }
+        Self { runtime, host, base, agent, sweep, directory, turn }
     }
 
     pub(crate) async fn close(self) {
