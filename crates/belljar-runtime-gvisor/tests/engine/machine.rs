@@ -11,7 +11,7 @@ use std::time::Duration;
 use belljar_host::{Host, HostConfig, HostError};
 use belljar_ports::{Guest, Runtime};
 use belljar_runtime_gvisor::{GvisorConfig, GvisorRuntime};
-use belljar_types::{ExitStatus, LayerDigest, OutputEvent, ProcessSpec, SandboxId, SandboxSpec, StreamKind, Termination};
+use belljar_types::{ExitStatus, IsolationClass, LayerDigest, OutputEvent, ProcessSpec, SandboxId, SandboxSpec, StreamKind, Termination};
 use futures_util::StreamExt;
 
 const PROGRAMS: [&str; 17] =
@@ -82,8 +82,8 @@ impl Machine {
     }
 
     /// Lets go of everything without cleaning up, as a process that ends does.
-    pub(crate) fn abandon(self) -> tempfile::TempDir {
-        self.directory.expect("only who made the directory can abandon it")
+    pub(crate) fn abandon(mut self) -> tempfile::TempDir {
+        self.directory.take().expect("only who made the directory can abandon it")
     }
 
     /// Gives everything back; fails if a test left a sandbox.
@@ -113,6 +113,28 @@ impl Machine {
             traces.push("mount".to_owned());
         }
         traces
+    }
+}
+
+/// A test that failed leaves no sandbox behind.
+impl Drop for Machine {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            let host = self.host.clone();
+            let swept = std::thread::spawn(move || {
+                let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+                runtime.block_on(async {
+                    for record in host.records(IsolationClass::Gvisor).await.unwrap() {
+                        host.release(&record.id).await.unwrap();
+                    }
+                    host.settle().await;
+                    host.close().await.unwrap();
+                });
+            });
+            if swept.join().is_err() {
+                eprintln!("what a failed test left at {} could not be removed", self.data.display());
+            }
+        }
     }
 }
 

@@ -1,5 +1,5 @@
 //! The engine on the real runsc, host and agent. Needs root, `make guest` and `scripts/install-runsc`.
-#![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
+#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "in a test a panic is the report")]
 
 mod crash;
 mod life;
