@@ -1,4 +1,5 @@
 //! An agent that has the token and breaks every rule there is. The client says so, in bounded time and memory, and never panics.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use std::io;
 use std::sync::Arc;

@@ -17,7 +17,7 @@ pub(crate) fn listening() -> Vec<ListeningPort> {
         let text = std::fs::read_to_string(table).unwrap_or_default();
         sockets.extend(text.lines().skip(1).take(MOST_LINES).filter_map(parse_line));
     }
-    let owners = owners(sockets.iter().map(|(_, _, inode)| *inode).collect());
+    let owners = owners(&sockets.iter().map(|(_, _, inode)| *inode).collect());
     let me = std::process::id();
     let ports: BTreeSet<ListeningPort> = sockets
         .into_iter()
@@ -52,7 +52,7 @@ fn parse_address(hex: &str) -> Option<IpAddr> {
 }
 
 /// Which process holds which of these sockets.
-fn owners(wanted: BTreeSet<u64>) -> HashMap<u64, u32> {
+fn owners(wanted: &BTreeSet<u64>) -> HashMap<u64, u32> {
     let mut owners = HashMap::new();
     let Ok(processes) = std::fs::read_dir("/proc") else { return owners };
     let pids = processes.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<u32>().ok());

@@ -156,12 +156,7 @@ fn restore_signals(before: &libc::sigset_t) {
 
 /// The child's life between fork and exec. Allocates nothing, takes no lock, never returns.
 fn child_main(prepared: &Prepared<'_>) -> ! {
-    let step = match steps(prepared) {
-        Ok(never) => match never {},
-        Err(step) => step,
-    };
-    // SAFETY: reads the calling thread's own errno.
-    let errno = unsafe { *libc::__errno_location() };
+    let Err((step, errno)) = steps(prepared);
     let [e0, e1, e2, e3] = errno.to_ne_bytes();
     let report = [step as u8, e0, e1, e2, e3];
     // SAFETY: `report` is 5 readable bytes.
@@ -170,7 +165,7 @@ fn child_main(prepared: &Prepared<'_>) -> ! {
     unsafe { libc::_exit(127) }
 }
 
-fn steps(prepared: &Prepared<'_>) -> Result<std::convert::Infallible, ChildStep> {
+fn steps(prepared: &Prepared<'_>) -> Result<std::convert::Infallible, (ChildStep, i32)> {
     let plan = prepared.plan;
     // SAFETY: takes no memory.
     check(unsafe { libc::setsid() }, ChildStep::Session)?;
@@ -193,12 +188,16 @@ fn steps(prepared: &Prepared<'_>) -> Result<std::convert::Infallible, ChildStep>
     unsafe { libc::umask(0o022) };
     // SAFETY: `cwd` ends with NUL and lives until exec.
     check(unsafe { libc::chdir(plan.cwd.as_ptr()) }, ChildStep::Directory)?;
-    run_first(prepared);
-    Err(ChildStep::Program)
+    Err((ChildStep::Program, run_first(prepared)))
 }
 
-fn check(result: libc::c_int, step: ChildStep) -> Result<(), ChildStep> {
-    if result < 0 { Err(step) } else { Ok(()) }
+/// The calling thread's last error; allocates nothing.
+fn errno() -> i32 {
+    std::io::Error::last_os_error().raw_os_error().unwrap_or(0)
+}
+
+fn check(result: libc::c_int, step: ChildStep) -> Result<(), (ChildStep, i32)> {
+    if result < 0 { Err((step, errno())) } else { Ok(()) }
 }
 
 fn reset_oom_score() {
@@ -225,8 +224,8 @@ fn default_signals() {
 }
 
 /// Plain system calls: the C library's wrappers would try to tell threads that do not exist in the child.
-fn become_user(user: &ChildUser) -> Result<(), ChildStep> {
-    let call = |result: libc::c_long| if result < 0 { Err(ChildStep::User) } else { Ok(()) };
+fn become_user(user: &ChildUser) -> Result<(), (ChildStep, i32)> {
+    let call = |result: libc::c_long| if result < 0 { Err((ChildStep::User, errno())) } else { Ok(()) };
     // SAFETY: pointer and length are of the same live slice.
     call(unsafe { libc::syscall(libc::SYS_setgroups, user.groups.len(), user.groups.as_ptr()) })?;
     // SAFETY: takes no memory.
@@ -235,24 +234,19 @@ fn become_user(user: &ChildUser) -> Result<(), ChildStep> {
     call(unsafe { libc::syscall(libc::SYS_setresuid, user.uid, user.uid, user.uid) })
 }
 
-/// Tries the programs in order. A file that may not be run is remembered but the next is tried, as shells do; returns with errno set.
-fn run_first(prepared: &Prepared<'_>) {
+/// Tries the programs in order. A file that may not be run is remembered but the next is tried, as shells do. Returns what was wrong.
+fn run_first(prepared: &Prepared<'_>) -> i32 {
     let mut worst = libc::ENOENT;
     for program in &prepared.plan.programs {
         // SAFETY: all strings end with NUL, both arrays end with a null pointer, and all live in the plan.
         unsafe { libc::execve(program.as_ptr(), prepared.argv.as_ptr(), prepared.env.as_ptr()) };
-        // SAFETY: reads the calling thread's own errno.
-        match unsafe { *libc::__errno_location() } {
+        match errno() {
             libc::ENOENT | libc::ENOTDIR => {}
             libc::EACCES => worst = libc::EACCES,
-            other => {
-                worst = other;
-                break;
-            }
+            other => return other,
         }
     }
-    // SAFETY: writes the calling thread's own errno.
-    unsafe { *libc::__errno_location() = worst };
+    worst
 }
 
 #[cfg(test)]
