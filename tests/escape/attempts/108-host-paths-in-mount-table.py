@@ -17,7 +17,8 @@ def attempt():
             continue
         for line in text.splitlines():
             named = [path for path in host if path in line]
-            option = re.search(r"(?:lowerdir\+?|upperdir|workdir)=(/[^,]*)", line)
+            # A descriptor of a launcher that is long gone (/proc/self/fd/N) names nothing.
+            option = re.search(r"(?:lowerdir\+?|upperdir|workdir)=(?!/proc/self/fd/)(/[^,]*)", line)
             if named or option:
                 escaped(f"{table} names {named[0] if named else option.group(1)}")
     blocked("the mount table names no directory of the host")

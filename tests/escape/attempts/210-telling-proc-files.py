@@ -6,7 +6,7 @@ import os
 
 from attempt import blocked, reached, run
 
-MASKED = "keys key-users timer_list timer_stats sched_debug latency_stats scsi acpi asound config.gz interrupts slabinfo vmallocinfo pagetypeinfo buddyinfo zoneinfo iomem ioports locks"
+MASKED = "keys key-users timer_list timer_stats sched_debug latency_stats scsi acpi asound interrupts slabinfo vmallocinfo diskstats partitions"
 
 
 def attempt():
@@ -20,7 +20,7 @@ def attempt():
                     content = file.read(200)
         except OSError:
             continue
-        if content and not (name in ("iomem", "ioports") and not content.strip(b"0-: \n")):
+        if content:
             reached(f"{path}: {content[:60]!r}")
     blocked("all of them are missing, empty or refused")
 

@@ -26,12 +26,13 @@ def attempt():
 
     big = open(f"{where}/big", "wb", buffering=0)
     fill("one file", lambda: big.write(chunk))
-    ahead = os.open(f"{where}/ahead", os.O_WRONLY | os.O_CREAT)
     grown = 0
 
     def grow():
         nonlocal grown
+        ahead = os.open(f"{where}/ahead", os.O_WRONLY | os.O_CREAT)
         os.posix_fallocate(ahead, grown, 8 << 20)
+        os.close(ahead)
         grown += 8 << 20
         return 8 << 20
 

@@ -92,13 +92,18 @@ pub(crate) async fn all(class: IsolationClass) {
     let bad = outcomes.iter().filter(|outcome| !matches!(outcome.verdict, Verdict::Blocked(_)));
     let bad: Vec<String> = bad.map(|outcome| format!("{} as {}: {}", outcome.attempt, outcome.user, outcome.verdict)).collect();
     println!("{class}: {} attempts, {} runs, {} not blocked", attempts.len(), outcomes.len(), bad.len());
-    assert!(attempts.len() >= PROMISED, "{} attempts", attempts.len());
+    assert!(attempts.len() >= PROMISED || chosen().is_some(), "{} attempts", attempts.len());
     assert!(bad.is_empty(), "{class}:\n{}", bad.join("\n"));
 }
 
-/// The attempts in order. `BELLJAR_ESCAPE=107,3` runs those whose names begin so.
+/// `BELLJAR_ESCAPE=107,3` runs only attempts whose names begin so.
+fn chosen() -> Option<String> {
+    std::env::var("BELLJAR_ESCAPE").ok().filter(|text| !text.is_empty())
+}
+
+/// The attempts in order.
 fn listed() -> Vec<Attempt> {
-    let chosen = std::env::var("BELLJAR_ESCAPE").unwrap_or_default();
+    let chosen = chosen().unwrap_or_default();
     let chosen: Vec<&str> = chosen.split(',').collect();
     let directory = programs().join("attempts");
     let mut names: Vec<String> = std::fs::read_dir(&directory)
@@ -150,7 +155,8 @@ async fn alone(scene: &Scene, attempt: &Attempt, user: &str) -> Verdict {
     let mut verdict = on(&stage, attempt, user).await;
     if let Verdict::Broken(why) = verdict {
         // The whole sandbox may have been killed for it: then the limit held.
-        let ended = tokio::time::timeout(std::time::Duration::from_secs(10), stage.sandbox.runtime.ended(&stage.sandbox.execution.sandbox)).await;
+        let ended =
+            tokio::time::timeout(std::time::Duration::from_secs(10), stage.sandbox.runtime.ended(&stage.sandbox.execution.sandbox)).await;
         verdict = match ended {
             Ok(Ok(EndReason::OutOfMemory)) => Verdict::Blocked("the sandbox was killed for using too much memory".into()),
             _ => Verdict::Broken(why),

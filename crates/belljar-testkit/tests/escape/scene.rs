@@ -1,6 +1,7 @@
 //! The scene of the attempts: a sandbox with the programs in it, a neighbour to reach for, and one in which nobody may be root.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::time::Duration;
 
 use belljar_guest_protocol::AGENT_PORT;
@@ -17,8 +18,7 @@ pub(crate) const INSIDE: &str = "/tmp/escape";
 const NEIGHBOUR_PORT: u16 = 8000;
 
 /// Small enough that going beyond them costs little.
-pub(crate) const TIGHT: Limits =
-    Limits { cpu_millis: 1000, memory_bytes: 192 << 20, disk_bytes: 64 << 20, pids: 96, wall_time: None };
+pub(crate) const TIGHT: Limits = Limits { cpu_millis: 1000, memory_bytes: 192 << 20, disk_bytes: 64 << 20, pids: 96, wall_time: None };
 
 /// A sandbox that attempts run in, and what they are told about it.
 pub(crate) struct Stage {
@@ -54,7 +54,7 @@ impl Scene {
         spec.limits = limits.clone();
         spec.privilege = privilege;
         let sandbox = self.lab.create(self.class, &spec).await.unwrap();
-        put_programs(&*sandbox.guest).await;
+        put(&*sandbox.guest, &programs(), &["attempts", "lib", "races", "checkers.sh"], INSIDE).await;
         let record = self.lab.host.record(&sandbox.execution.sandbox).await.unwrap().unwrap();
         let mut facts = self.target.facts.clone();
         let broadcast = u32::from(record.guest_address) | 3;
@@ -98,17 +98,17 @@ impl Stage {
     }
 }
 
-/// Sends the programs as one archive, through the same verbs that anybody has.
-async fn put_programs(guest: &dyn Guest) {
+/// Sends programs as one archive, through the same verbs that anybody has.
+pub(crate) async fn put(guest: &dyn Guest, from: &Path, names: &[&str], to: &str) {
     let packed = tokio::process::Command::new("tar")
         .args(["--create", "--owner=0", "--group=0", "--directory"])
-        .arg(programs())
-        .args(["attempts", "lib", "races", "checkers.sh"])
+        .arg(from)
+        .args(names)
         .output()
         .await
         .unwrap();
     assert!(packed.status.success());
     let content = Box::pin(stream::iter([Ok(Bytes::from(packed.stdout))]));
-    guest.write_file(&path(format!("{INSIDE}.tar")), &WriteOptions::default(), content).await.unwrap();
-    sh(guest, &format!("mkdir {INSIDE} && tar -x -C {INSIDE} -f {INSIDE}.tar")).await.text();
+    guest.write_file(&path(format!("{to}.tar")), &WriteOptions::default(), content).await.unwrap();
+    sh(guest, &format!("mkdir {to} && tar -x -C {to} -f {to}.tar && rm {to}.tar")).await.text();
 }

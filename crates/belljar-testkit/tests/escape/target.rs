@@ -40,7 +40,11 @@ impl Target {
     /// Plants everything. Listeners are put into the gateway's network namespace too.
     pub(crate) async fn plant(gateway: &Path, layers: &Path) -> Self {
         // Outside of the laboratory, readable by all: only isolation keeps a sandbox from it.
-        let directory = PathBuf::from(format!("/var/tmp/escape-target-{}-{}", std::process::id(), sha256(gateway.as_os_str().as_encoded_bytes())[..6].to_owned()));
+        let directory = PathBuf::from(format!(
+            "/var/tmp/escape-target-{}-{}",
+            std::process::id(),
+            sha256(gateway.as_os_str().as_encoded_bytes())[..6].to_owned()
+        ));
         let before = fingerprint(layers);
         let mut process = Command::new("/usr/bin/python3")
             .arg(programs().join("lib/target.py"))
