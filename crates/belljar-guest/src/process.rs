@@ -26,7 +26,7 @@ use tokio::sync::Notify;
 
 pub(crate) use channel::Channel;
 pub(crate) use environment::Environment;
-pub(crate) use kill::kill_family;
+pub(crate) use kill::{kill_family, tell_window_changed};
 pub(crate) use launch::{Launched, open_terminal};
 pub(crate) use reaper::Reaper;
 pub(crate) use record::{Process, ReaderGuard};

@@ -35,4 +35,6 @@ pub struct Capabilities {
     pub oom: OomScope,
     /// Whether set-user-ID programs gain anything (Belljar's `sudo` does not need them).
     pub setuid: bool,
+    /// Whether files can have extended attributes.
+    pub xattrs: bool,
 }

@@ -13,6 +13,7 @@ pub(crate) const CAPABILITIES: Capabilities = Capabilities {
     fork: false,
     oom: OomScope::Process,
     setuid: false,
+    xattrs: true,
 };
 
 pub(crate) fn unsupported(verb: &'static str) -> RuntimeError {

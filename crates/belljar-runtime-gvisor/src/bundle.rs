@@ -44,7 +44,8 @@ pub(crate) fn host_tasks(pids: u32) -> u32 {
 /// Writes `config.json` for a sandbox with its root at `root` and its network in `netns`.
 pub(crate) fn write(path: &Path, spec: &SandboxSpec, root: &Path, netns: &Path) -> io::Result<()> {
     let hostname = spec.hostname.as_deref().unwrap_or(spec.id.as_str());
-    let pids = spec.limits.pids;
+    // The sentry counts per user, refuses one later than Linux does, and does not count the agent for an ordinary user.
+    let pids = spec.limits.pids.saturating_sub(2);
     let mut config = config(root, &[AGENT]);
     config["hostname"] = json!(hostname);
     config["process"]["rlimits"] = json!([
@@ -111,7 +112,7 @@ mod tests {
         spec.limits.pids = 77;
         write(&path, &spec, Path::new("/root \"quoted\""), Path::new("/run/ns")).unwrap();
         let config: Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
-        assert_eq!(config["process"]["rlimits"][0], json!({ "type": "RLIMIT_NPROC", "soft": 77, "hard": 77 }));
+        assert_eq!(config["process"]["rlimits"][0], json!({ "type": "RLIMIT_NPROC", "soft": 75, "hard": 75 }));
         assert_eq!(config["root"]["path"], "/root \"quoted\"");
         assert_eq!(config["hostname"], spec.id.as_str());
         assert_eq!(config["linux"]["namespaces"][4]["path"], "/run/ns");

@@ -78,6 +78,7 @@ impl Runtime for GvisorRuntime {
             fork: false,
             oom: OomScope::Process,
             setuid: false,
+            xattrs: false,
         }
     }
 

@@ -5,7 +5,9 @@
 
 use std::collections::{HashMap, HashSet};
 use std::io::Read;
+use std::os::unix::fs::MetadataExt;
 
+use belljar_linux::mount::FileIdentity;
 use rustix::process::{Pid, Signal, kill_process};
 
 /// The variable that marks a process and what it started with its id.
@@ -20,30 +22,54 @@ struct Relative {
     zombie: bool,
 }
 
-/// Kills the process, its descendants and its session, again and again until none is left or it is hopeless. `mark` finds those who left.
+/// Kills the process, its descendants and its session. All are stopped before any is killed: a family that stands still has no new members,
+/// and nobody loses the parent by which it is found. `mark` finds those who had left before.
 pub(crate) fn kill_family(root: u32, mark: Option<&str>) {
-    let me = std::process::id();
+    let mut stopped = HashSet::new();
     for _ in 0..ROUNDS {
-        let all = read_processes();
-        let mut family: HashSet<u32> = all.iter().filter(|(pid, p)| **pid == root || p.session == root).map(|(pid, _)| *pid).collect();
-        if let Some(mark) = mark {
-            let strangers = all.iter().filter(|(pid, p)| p.parent == me && !family.contains(pid));
-            let marked: Vec<u32> = strangers.map(|(pid, _)| *pid).filter(|pid| has_mark(*pid, mark)).collect();
-            family.extend(marked);
+        let new: Vec<u32> = family(root, mark).difference(&stopped).copied().collect();
+        if new.is_empty() {
+            break;
         }
-        add_descendants(&all, &mut family);
-        family.retain(|pid| *pid != me && all.get(pid).is_some_and(|p| !p.zombie));
-        if family.is_empty() {
-            return;
+        for pid in new {
+            send(pid, Signal::STOP);
+            stopped.insert(pid);
         }
-        for pid in family {
-            if let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) {
-                // It may be gone already.
-                let _ = kill_process(pid, Signal::KILL);
-            }
-        }
-        std::thread::sleep(std::time::Duration::from_millis(5));
     }
+    for pid in stopped {
+        send(pid, Signal::KILL);
+    }
+}
+
+/// Tells everybody in the session that the terminal has another size. Linux does so itself; gVisor leaves it out, and being told twice does no harm.
+pub(crate) fn tell_window_changed(session: u32) {
+    for (pid, relative) in read_processes() {
+        if relative.session == session {
+            send(pid, Signal::WINCH);
+        }
+    }
+}
+
+fn send(pid: u32, signal: Signal) {
+    if let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) {
+        // It may be gone already.
+        let _ = kill_process(pid, signal);
+    }
+}
+
+/// Everybody alive who belongs to the process, by session, by parents or by mark; never the agent itself.
+fn family(root: u32, mark: Option<&str>) -> HashSet<u32> {
+    let me = std::process::id();
+    let all = read_processes();
+    let mut family: HashSet<u32> = all.iter().filter(|(pid, p)| **pid == root || p.session == root).map(|(pid, _)| *pid).collect();
+    if let Some(mark) = mark {
+        let strangers = all.iter().filter(|(pid, p)| p.parent == me && !family.contains(pid));
+        let marked: Vec<u32> = strangers.map(|(pid, _)| *pid).filter(|pid| has_mark(*pid, mark)).collect();
+        family.extend(marked);
+    }
+    add_descendants(&all, &mut family);
+    family.retain(|pid| *pid != me && all.get(pid).is_some_and(|p| !p.zombie));
+    family
 }
 
 fn add_descendants(all: &HashMap<u32, Relative>, family: &mut HashSet<u32>) {
@@ -74,9 +100,13 @@ fn parse_stat(stat: &[u8]) -> Option<Relative> {
     Some(Relative { parent, session, zombie: matches!(state, "Z" | "X") })
 }
 
+/// Reads as the process's own user: an agent without the power to trace others may not look at their environment as root.
 fn has_mark(pid: u32, mark: &str) -> bool {
+    let directory = format!("/proc/{pid}");
+    let Ok(owner) = std::fs::metadata(&directory).map(|metadata| metadata.uid()) else { return false };
+    let Ok(_as_owner) = FileIdentity::assume(owner) else { return false };
     let mut environment = Vec::new();
-    let Ok(file) = std::fs::File::open(format!("/proc/{pid}/environ")) else { return false };
+    let Ok(file) = std::fs::File::open(format!("{directory}/environ")) else { return false };
     if file.take(LONGEST_ENVIRONMENT).read_to_end(&mut environment).is_err() {
         return false;
     }

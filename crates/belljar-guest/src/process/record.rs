@@ -17,7 +17,7 @@ use super::channel::Channel;
 use super::launch::{Launched, Streams, set_terminal_size};
 use super::spool::{Found, Spool};
 use super::stdin::Stdin;
-use super::{Processes, kill_family, pump};
+use super::{Processes, kill_family, pump, tell_window_changed};
 use crate::users::User;
 
 /// How long the last output is waited for when something else still holds the streams.
@@ -142,7 +142,6 @@ impl Process {
     }
 
     fn kill_all(&self) {
-        self.signal_group(Signal::KILL);
         let (pid, mark) = (self.pid, self.id.to_string());
         // The task goes on by itself; there is nobody to tell.
         drop(tokio::task::spawn_blocking(move || kill_family(pid, Some(&mark))));
@@ -175,7 +174,10 @@ impl Process {
     pub(crate) fn resize(&self, size: PtySize) -> Result<(), Failure> {
         let terminal = self.terminal.as_ref().ok_or_else(|| Failure::refused(25, "the process has no terminal"))?;
         set_terminal_size(terminal.fd(), size)
-            .map_err(|error| Failure::refused(error.raw_os_error().unwrap_or(0), format!("could not resize the terminal: {error}")))
+            .map_err(|error| Failure::refused(error.raw_os_error().unwrap_or(0), format!("could not resize the terminal: {error}")))?;
+        let session = self.pid;
+        drop(tokio::task::spawn_blocking(move || tell_window_changed(session)));
+        Ok(())
     }
 
     pub(crate) fn exit(&self) -> Option<ExitStatus> {

@@ -29,7 +29,7 @@ pub(crate) async fn destroying_leaves_nothing(class: IsolationClass) {
         .args([
             "-c",
             &format!(
-                "grep -l {id} /proc/*/mountinfo /proc/*/cgroup 2>/dev/null; find /sys/fs/cgroup {} -name '*{id}*' 2>/dev/null",
+                "grep -l {id} /proc/*/mountinfo 2>/dev/null; for p in /proc/[0-9]*; do grep -q {id} $p/cgroup 2>/dev/null && ! grep -q '^State:.Z' $p/status && echo $p; done; find /sys/fs/cgroup {} -name '*{id}*' 2>/dev/null",
                 lab.data_dir.display()
             ),
         ])
@@ -48,6 +48,7 @@ pub(crate) async fn a_sandbox_outlives_its_maker(class: IsolationClass) {
     spec.spool.overflow = Overflow::Slow;
     sandbox.guest.start(&spec).await.unwrap();
     sandbox.guest.write_stdin(&spec.id, 0, Bytes::from_static(b"\n\n")).await.unwrap();
+    until(|| async { sandbox.guest.processes().await.unwrap()[0].written.stdout >= 6 }).await;
     // Another engine object, as after a restart, that has made nothing itself.
     let successor = lab.second_runtime(class);
     let found = successor.inventory().await.unwrap();
@@ -58,12 +59,13 @@ pub(crate) async fn a_sandbox_outlives_its_maker(class: IsolationClass) {
     guest.write_stdin(&spec.id, 2, Bytes::from_static(b"\n")).await.unwrap();
     let mut output = guest.attach(&spec.id, belljar_types::Offsets { stdout: 2, stderr: 0 }).await.unwrap();
     let mut text = Vec::new();
-    while text != b"1\n2\n3\n" {
+    while text.len() < 6 {
         match output.next().await.unwrap().unwrap() {
             OutputEvent::Data { bytes, .. } => text.extend_from_slice(&bytes),
             other => panic!("{other:?}"),
         }
     }
+    assert_eq!(text, b"1\n2\n3\n");
     sandbox.destroy().await;
 }
 

@@ -90,8 +90,8 @@ pub(crate) async fn ctrl_c_interrupts(class: IsolationClass) {
     typist.see("sleeping").await;
     typist.type_in(&*sandbox.guest, "\x03").await;
     typist.see("KeyboardInterrupt").await;
-    typist.type_in(&*sandbox.guest, "\x04").await;
+    typist.type_in(&*sandbox.guest, "import os; os._exit(3)\n").await;
     let exit = sandbox.guest.wait(&typist.spec.id, Duration::from_secs(60)).await.unwrap().unwrap();
-    assert_eq!(exit.termination, Termination::Exited(0));
+    assert_eq!(exit.termination, Termination::Exited(3));
     sandbox.destroy().await;
 }

@@ -20,7 +20,7 @@ pub(crate) async fn compilers_and_interpreters_work(class: IsolationClass) {
     let git = "git init -q r && cd r && git config user.email a@b && git config user.name n && echo x > f && git add f && git commit -qm m && git log --format=%s";
     assert_eq!(sh(&*sandbox.guest, git).await.text(), "m");
     assert_eq!(
-        sh(&*sandbox.guest, "mkfifo p; (echo through > p &); cat p; ln p q; test -p q && echo linked").await.text(),
+        sh(&*sandbox.guest, "mkfifo p; (echo through > p &); cat p; echo x > f; ln f g; test f -ef g && echo linked").await.text(),
         "through\nlinked"
     );
     assert_eq!(
