@@ -6,6 +6,7 @@
 
 mod bare;
 mod identity;
+mod overlay;
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -13,6 +14,7 @@ use std::path::Path;
 
 pub use bare::bare_namespace;
 pub use identity::FileIdentity;
+pub use overlay::{LAYERS_MAX, Overlay};
 use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, OpenTreeFlags};
 
 /// How a mount restricts what lies below it.
@@ -92,75 +94,4 @@ pub fn memory_filesystem(bytes: u64, files: u64, mode: u32, restrictions: Restri
     rustix::mount::fsconfig_set_string(context.as_fd(), "mode", format!("{mode:o}"))?;
     rustix::mount::fsconfig_create(context.as_fd())?;
     Ok(rustix::mount::fsmount(context.as_fd(), FsMountFlags::FSMOUNT_CLOEXEC, restrictions.0)?)
-}
-
-/// An overlay root, and what it is made of.
-#[derive(Debug)]
-pub struct Overlay<'a> {
-    /// Read-only layers, lowest first.
-    pub lower: &'a [BorrowedFd<'a>],
-    /// A mount with the directories `upper` and `work` in its root; both must be seen through the same mount.
-    pub writable: BorrowedFd<'a>,
-    /// The host's id of whoever is root in the layers as they are mapped.
-    pub root_id: u32,
-}
-
-/// What the overlay says its own source is: the only name of it that a sandbox sees.
-const OVERLAY_SOURCE: &str = "belljar";
-/// The most bytes that one option of the mount interface can hold.
-const OPTION_MAX: usize = 255;
-
-impl Overlay<'_> {
-    /// Mounts it in the caller's user namespace.
-    ///
-    /// Layers are named by descriptor, so the options shown inside hold no path of the host. `volatile`: nothing is synced when
-    /// it goes, because a sandbox that is gone needs none of it. `redirect_dir`: a directory of a lower layer can be renamed,
-    /// which package managers do.
-    pub fn mount(&self, restrictions: Restrictions) -> io::Result<OwnedFd> {
-        let context = rustix::mount::fsopen("overlay", FsOpenFlags::FSOPEN_CLOEXEC)?;
-        rustix::mount::fsconfig_set_string(context.as_fd(), "source", OVERLAY_SOURCE)?;
-        self.set_layers(context.as_fd())?;
-        let writable = by_descriptor(self.writable);
-        rustix::mount::fsconfig_set_string(context.as_fd(), "upperdir", format!("{writable}/upper"))?;
-        rustix::mount::fsconfig_set_string(context.as_fd(), "workdir", format!("{writable}/work"))?;
-        rustix::mount::fsconfig_set_string(context.as_fd(), "redirect_dir", "on")?;
-        rustix::mount::fsconfig_set_flag(context.as_fd(), "volatile")?;
-        let as_its_root = FileIdentity::assume(self.root_id)?;
-        rustix::mount::fsconfig_create(context.as_fd())?;
-        drop(as_its_root);
-        let mount = rustix::mount::fsmount(context.as_fd(), FsMountFlags::FSMOUNT_CLOEXEC, restrictions.0)?;
-        // An overlay that cannot use its work directory mounts all the same, but read-only.
-        if rustix::fs::fstatvfs(&mount)?.f_flag.contains(rustix::fs::StatVfsMountFlags::RDONLY) {
-            return Err(io::Error::new(io::ErrorKind::ReadOnlyFilesystem, "the kernel cannot write to these layers"));
-        }
-        Ok(mount)
-    }
-
-    /// One option per layer, top first; kernels before 6.5 know only the one option that lists them all.
-    fn set_layers(&self, context: BorrowedFd<'_>) -> io::Result<()> {
-        let mut one_by_one = self.lower.iter().rev();
-        if let Some(top) = one_by_one.next() {
-            match rustix::mount::fsconfig_set_string(context, "lowerdir+", by_descriptor(*top)) {
-                Ok(()) => {}
-                Err(rustix::io::Errno::INVAL) => return self.list_layers(context),
-                Err(error) => return Err(error.into()),
-            }
-        }
-        for layer in one_by_one {
-            rustix::mount::fsconfig_set_string(context, "lowerdir+", by_descriptor(*layer))?;
-        }
-        Ok(())
-    }
-
-    fn list_layers(&self, context: BorrowedFd<'_>) -> io::Result<()> {
-        let list = self.lower.iter().rev().map(|layer| by_descriptor(*layer)).collect::<Vec<_>>().join(":");
-        if list.len() > OPTION_MAX {
-            return Err(io::Error::new(io::ErrorKind::ArgumentListTooLong, "too many layers for a kernel before 6.5"));
-        }
-        Ok(rustix::mount::fsconfig_set_string(context, "lowerdir", list)?)
-    }
-}
-
-fn by_descriptor(mount: BorrowedFd<'_>) -> String {
-    format!("/proc/self/fd/{}", mount.as_raw_fd())
 }

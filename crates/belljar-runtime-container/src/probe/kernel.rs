@@ -4,8 +4,6 @@ use belljar_types::{Check, escape_untrusted};
 
 /// Idmapped layers under an overlay.
 const OLDEST: (u32, u32) = (5, 19);
-/// Overlay layers one by one, and so more than a dozen of them.
-const COMFORTABLE: (u32, u32) = (6, 5);
 const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
 const DAY: u64 = 86_400;
 
@@ -28,8 +26,6 @@ impl Kernel {
         let version = version(&self.release);
         if version < OLDEST {
             Check::fail(NAME, self.release.clone(), "use Linux 5.19 or later: layers cannot be shown with a sandbox's owners before")
-        } else if version < COMFORTABLE {
-            Check::warn(NAME, self.release.clone(), "use Linux 6.5 or later to have more than a dozen layers")
         } else {
             Check::pass(NAME, self.release.clone())
         }
