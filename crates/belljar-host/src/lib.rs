@@ -7,6 +7,7 @@
 //! The record is written before anything else is made and removed after everything else is gone, and everything carries the sandbox's
 //! id, so whoever opens the data directory after a crash finds all there is and can finish either way. Nothing here knows an engine.
 
+mod agent;
 mod busy;
 mod checks;
 mod config;
@@ -21,7 +22,9 @@ mod records;
 mod release;
 mod reserve;
 mod slot;
+mod wall_time;
 
+pub use agent::Agent;
 pub use belljar_linux::cgroup::Cgroup;
 pub use config::HostConfig;
 pub use error::HostError;
@@ -30,3 +33,4 @@ pub use guest_files::write_boot_files;
 pub use host::{Host, Reservation};
 pub use record::{Record, RecordState};
 pub use slot::Slot;
+pub use wall_time::{end_at, time_is_up};

@@ -3,7 +3,6 @@
 //! ```text
 //!   lifecycle  the Runtime verbs                     live    who runs, and how it ended
 //!   start      one launch, from reservation to pid   root    what a sandbox sees: layers, /dev, /sys, masks
-//!   network    the way to its agent                  oom     ends by memory, told from other kills
 //! ```
 //! A sandbox has its own user, pid, mount, uts, ipc, network and cgroup namespaces; its root is an overlay that no path on the host
 //! leads to. It has no capability over anything of the host, cannot gain any (`no_new_privs`; `sudo` is the agent's own and raises
@@ -16,8 +15,6 @@ mod errors;
 mod lifecycle;
 mod live;
 mod metrics;
-mod network;
-mod oom;
 mod probe;
 mod root;
 mod snapshot;

@@ -7,19 +7,16 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
-use belljar_guest_client::{Credentials, GuestClient};
-use belljar_host::{Cgroup, Host, Record};
+use belljar_guest_client::OomLedger;
+use belljar_host::{Agent, Cgroup, Host, Record, end_at, time_is_up};
 use belljar_linux::pidfd::{self, Ending};
 use belljar_ports::Guest;
-use belljar_types::{EndReason, Execution, IsolationClass};
+use belljar_types::{EndReason, Execution, IsolationClass, Signal, Termination};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use tokio::sync::watch;
-
-use crate::network::AgentRoute;
-use crate::oom::{JudgedGuest, OomLedger};
 
 /// A sandbox that this process knows.
 pub(crate) struct Live {
@@ -32,22 +29,18 @@ pub(crate) struct Live {
 impl Live {
     /// Begins to look after a sandbox whose first process this is.
     pub(crate) fn watch(host: &Arc<Host>, record: &Record, first: OwnedFd) -> io::Result<Self> {
-        let cgroup = host.cgroup(&record.id);
-        let ledger = Arc::new(OomLedger::new(cgroup.clone()));
-        let route = AgentRoute::new(Arc::clone(host), record.guest_address);
-        let credentials = Credentials { sandbox: record.id.clone(), execution: record.execution.clone(), token: record.token.clone() };
-        let agent = GuestClient::new(Arc::new(route), credentials);
+        let Agent { guest, ledger } = host.agent(record, |end| end == Termination::Signaled(Signal::KILL.number()));
         let asked_to_end = Arc::new(AtomicBool::new(false));
         let (tell, ended) = watch::channel(None);
         let watcher = Watcher {
             first: readable(first)?,
-            cgroup,
-            ledger: Arc::clone(&ledger),
+            cgroup: host.cgroup(&record.id),
+            ledger,
             asked_to_end: Arc::clone(&asked_to_end),
-            time_is_up: record.spec.limits.wall_time.map(|life| record.started_at + life),
+            time_is_up: time_is_up(record),
         };
         tokio::spawn(async move { tell.send_replace(Some(watcher.run().await)) });
-        Ok(Self { execution: execution(record), guest: Arc::new(JudgedGuest::new(agent, ledger)), ended, asked_to_end })
+        Ok(Self { execution: execution(record), guest, ended, asked_to_end })
     }
 
     /// From now on its end is somebody's wish.
@@ -111,13 +104,9 @@ impl Watcher {
     }
 
     async fn end_in_time(&self) {
-        let Some(time_is_up) = self.time_is_up else { return std::future::pending().await };
-        tokio::time::sleep(time_is_up.duration_since(SystemTime::now()).unwrap_or(Duration::ZERO)).await;
-        self.asked_to_end.store(true, Ordering::Release);
-        let cgroup = self.cgroup.clone();
-        let killed = tokio::task::spawn_blocking(move || cgroup.kill()).await;
-        if !matches!(killed, Ok(Ok(()))) {
-            tracing::error!(sandbox_id = self.cgroup.name(), "the sandbox's time is up, but it could not be killed");
+        match self.time_is_up {
+            Some(moment) => end_at(moment, self.cgroup.clone(), &self.asked_to_end).await,
+            None => std::future::pending().await,
         }
     }
 }

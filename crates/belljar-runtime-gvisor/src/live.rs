@@ -1,15 +1,10 @@
 //! What this process keeps for a sandbox that runs: its agent, whose answers are judged by the host's memory kills, and its clock.
 
-use std::io;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, SystemTime};
 
-use async_trait::async_trait;
-use belljar_guest_client::{AsyncStream, Connect, Credentials, GuestClient, JudgedGuest, OomLedger};
-use belljar_guest_protocol::AGENT_PORT;
-use belljar_host::{Cgroup, Host, Record};
+use belljar_guest_client::{GuestClient, JudgedGuest, OomLedger};
+use belljar_host::{Agent, Host, Record, end_at, time_is_up};
 use belljar_types::Termination;
 use tokio::task::AbortHandle;
 
@@ -23,13 +18,13 @@ pub(crate) struct Live {
 
 impl Live {
     pub(crate) fn new(host: &Arc<Host>, record: &Record) -> Self {
-        let cgroup = host.cgroup(&record.id);
-        let counted = cgroup.clone();
-        let ledger = Arc::new(OomLedger::new(move || counted.oom_kills().unwrap_or(0), ends_by_memory));
+        let Agent { guest, ledger } = host.agent(record, ends_by_memory);
         let asked_to_end = Arc::new(AtomicBool::new(false));
-        let time_is_up = record.spec.limits.wall_time.map(|life| record.started_at + life);
-        let clock = time_is_up.map(|when| tokio::spawn(end_at(when, cgroup, asked_to_end.clone())).abort_handle());
-        Self { guest: Arc::new(JudgedGuest::new(agent(host, record), ledger.clone())), ledger, asked_to_end, clock }
+        let clock = time_is_up(record).map(|moment| {
+            let (cgroup, asked_to_end) = (host.cgroup(&record.id), asked_to_end.clone());
+            tokio::spawn(async move { end_at(moment, cgroup, &asked_to_end).await }).abort_handle()
+        });
+        Self { guest, ledger, asked_to_end, clock }
     }
 
     /// From now on its end is somebody's wish.
@@ -58,32 +53,4 @@ impl Drop for Live {
 /// The sentry turns the death of a stub into an ordinary exit, with the number of an error it has no number for.
 fn ends_by_memory(termination: Termination) -> bool {
     termination == Termination::Exited(1)
-}
-
-async fn end_at(when: SystemTime, cgroup: Cgroup, asked_to_end: Arc<AtomicBool>) {
-    tokio::time::sleep(when.duration_since(SystemTime::now()).unwrap_or(Duration::ZERO)).await;
-    asked_to_end.store(true, Ordering::Release);
-    let id = cgroup.name().to_owned();
-    let killed = tokio::task::spawn_blocking(move || cgroup.kill()).await;
-    if !matches!(killed, Ok(Ok(()))) {
-        tracing::error!(sandbox_id = id, "the sandbox's time is up, but it could not be killed");
-    }
-}
-
-struct ThroughGateway {
-    host: Arc<Host>,
-    address: SocketAddr,
-}
-
-#[async_trait]
-impl Connect for ThroughGateway {
-    async fn connect(&self) -> io::Result<Box<dyn AsyncStream>> {
-        Ok(Box::new(self.host.gateway().connect(self.address).await?))
-    }
-}
-
-fn agent(host: &Arc<Host>, record: &Record) -> GuestClient {
-    let address = (record.guest_address, AGENT_PORT).into();
-    let credentials = Credentials { sandbox: record.id.clone(), execution: record.execution.clone(), token: record.token.clone() };
-    GuestClient::new(Arc::new(ThroughGateway { host: host.clone(), address }), credentials)
 }

@@ -24,7 +24,7 @@ fn may_use(short_name: &str) -> Option<&'static [&'static str]> {
         "guest-line" => &["types", "guest-protocol"],
         "guest" => &["types", "guest-protocol", "guest-line", "linux"],
         "guest-client" => &["types", "ports", "guest-protocol", "guest-line"],
-        "host" => &["types", "ports", "linux", "guest-protocol"],
+        "host" => &["types", "ports", "linux", "guest-protocol", "guest-client"],
         "runtime-microvm" => &["ports", "types", "guest-client", "guest-protocol", "linux", "host", "vmm"],
         engine if engine.starts_with("runtime-") => ENGINE,
         "image" => &["types", "ports", "linux"],
