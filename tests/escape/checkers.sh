@@ -47,6 +47,7 @@ if have am-i-isolated; then
       "RWX memory mappings test failed"*) say known am-i-isolated "writable and executable memory is there for compilers at run time (node, Java)" ;;
       "Yama LSM test failed"*) say known am-i-isolated "Yama is the host kernel's business; ptrace of others is refused without it (attempts 401, 402)" ;;
       "seccomp profile test failed"*) power am-i-isolated "no system-call filter" ;;
+      "/proc and /sys masking test failed"*) power am-i-isolated "/proc and /sys are not masked" ;;
       "host namespaces test failed"*) power am-i-isolated "the kernel's first namespaces: ${line##*: }" ;;
       *) say FOUND am-i-isolated "$line" ;;
     esac
@@ -64,7 +65,7 @@ if have amicontained; then
   if [ -n "$held" ]; then power amicontained "$held"; else say clean amicontained "no dangerous capability"; fi
 fi
 if have deepce.sh; then
-  said=$(timeout -s KILL 120 sh "$here/bin/deepce.sh" --no-colors --no-network 2>/dev/null)
+  said=$(timeout -s KILL 60 sh "$here/bin/deepce.sh" --no-colors --no-network 2>/dev/null)
   for door in 'Docker Sock' 'Docker Executable' 'Container tools'; do
     case $(printf %s "$said" | grep -F "$door") in
       *"Not Found"* | *None*) say clean deepce "$door: none" ;;
@@ -77,6 +78,6 @@ fi
 if [ "$(id -u)" = 0 ] && [ -e "$debian/usr/sbin/lynis" ]; then
   # It wants its files where a package puts them; the sandbox is thrown away afterwards.
   cp -a "$debian/usr/share/lynis" /usr/share/ && cp -a "$debian/etc/lynis" /etc/
-  index=$(timeout -s KILL 300 sh "$debian/usr/sbin/lynis" audit system --quick --no-colors 2>/dev/null | grep -E 'Hardening index|Tests performed' | tr -s ' \n' ' ')
+  index=$(timeout -s KILL 90 sh "$debian/usr/sbin/lynis" audit system --quick --no-colors 2>/dev/null | grep -E 'Hardening index|Tests performed' | tr -s ' \n' ' ')
   say info lynis "${index:-said nothing} (it audits the Debian inside, not the wall around it)"
 fi
