@@ -7,12 +7,14 @@ use std::time::Duration;
 
 use belljar_host::{RecordState, Reservation};
 use belljar_ports::{GuestError, GuestInfo, RuntimeError};
-use belljar_types::{Execution, Invalid, IsolationClass, SandboxId, SandboxSpec, escape_untrusted};
+use belljar_types::{EndReason, Execution, Invalid, IsolationClass, SandboxId, SandboxSpec, escape_untrusted};
+use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use crate::errors::{ContainerError, from_host};
 use crate::lifecycle::Inner;
 use crate::live::{Live, execution};
+use crate::making::Making;
 
 /// Between two tries to reach an agent that does not listen yet: it needs about a millisecond.
 const NEXT_TRY: Duration = Duration::from_micros(150);
@@ -22,6 +24,7 @@ const LATER_TRY: Duration = Duration::from_millis(5);
 /// The longest host name the kernel takes.
 const HOSTNAME_MAX: usize = 64;
 const LAST_WORDS_MAX: usize = 4096;
+const UNWANTED: &str = "it was removed while it was being made";
 
 /// Refuses what would only fail later.
 pub(crate) fn check(spec: &SandboxSpec) -> Result<(), Invalid> {
@@ -33,27 +36,45 @@ pub(crate) fn check(spec: &SandboxSpec) -> Result<(), Invalid> {
     if ok { Ok(()) } else { Err(Invalid::new("hostname", "1 to 64 letters, digits, '-' and '.', the first a letter or digit", hostname)) }
 }
 
-/// Makes it, or leaves nothing.
-pub(crate) async fn create(inner: &Arc<Inner>, spec: &SandboxSpec) -> Result<Execution, RuntimeError> {
-    let id = &spec.id;
-    inner.set_making(id, true);
-    let made = match inner.host.reserve(IsolationClass::Container, spec).await {
-        Ok(reservation) => bring_up(inner, id, reservation).await,
-        Err(error) => {
-            inner.set_making(id, false);
-            return Err(from_host("reserve the sandbox's resources", id, error));
+/// Makes it in a task of its own: if the caller stops waiting, the sandbox is still finished and then removed, not left half-made.
+pub(crate) async fn make(inner: Arc<Inner>, spec: SandboxSpec) -> Result<Execution, RuntimeError> {
+    let id = spec.id.clone();
+    let making = inner.makings.begin(&id).ok_or_else(|| RuntimeError::Exists { id: id.clone() })?;
+    let (answer, made) = oneshot::channel();
+    tokio::spawn(async move {
+        let result = create(&inner, &spec, &making).await;
+        // What failed can be tried again as soon as it is known; what nobody took has to go first.
+        let making = result.is_ok().then_some(making);
+        if let Err(Ok(_)) = answer.send(result)
+            && let Err(error) = inner.remove(&spec.id).await
+        {
+            tracing::error!(sandbox_id = %spec.id, %error, "a sandbox that nobody waited for could not be removed");
         }
-    };
+        drop(making);
+    });
+    made.await.unwrap_or_else(|_| Err(ContainerError::Stopped.during("make the sandbox", &id)))
+}
+
+/// Makes it, or leaves nothing. Whoever calls it holds on to the making until nothing is left to do.
+async fn create(inner: &Arc<Inner>, spec: &SandboxSpec, making: &Making) -> Result<Execution, RuntimeError> {
+    let id = &spec.id;
+    let reserved = inner.host.reserve(IsolationClass::Container, spec).await;
+    let reservation = reserved.map_err(|error| from_host("reserve the sandbox's resources", id, error))?;
+    let made = bring_up(inner, id, reservation, making).await;
     if made.is_err()
-        && let Err(error) = inner.destroy(id).await
+        && let Err(error) = inner.remove(id).await
     {
         tracing::error!(sandbox_id = %id, %error, "a sandbox that could not be made could not be removed either; the inventory shows it");
     }
-    inner.set_making(id, false);
     made
 }
 
-async fn bring_up(inner: &Arc<Inner>, id: &SandboxId, reservation: Reservation) -> Result<Execution, RuntimeError> {
+/// A start cannot be stopped half-way: being called off is heeded before and after it.
+async fn bring_up(inner: &Arc<Inner>, id: &SandboxId, reservation: Reservation, making: &Making) -> Result<Execution, RuntimeError> {
+    let unwanted = || RuntimeError::Ended { id: id.clone(), reason: EndReason::Killed, detail: UNWANTED.to_owned() };
+    if making.is_called_off() {
+        return Err(unwanted());
+    }
     let starter = Arc::clone(&inner.starter);
     let started = tokio::task::spawn_blocking(move || {
         let started = starter.start(&reservation);
@@ -65,6 +86,7 @@ async fn bring_up(inner: &Arc<Inner>, id: &SandboxId, reservation: Reservation) 
     let live = Arc::new(live.map_err(|source| ContainerError::Watch(source).during("watch the sandbox", id))?);
     inner.keep(id, Arc::clone(&live));
     tokio::select! {
+        () = making.called_off() => return Err(unwanted()),
         reason = live.ended() => {
             return Err(RuntimeError::Ended { id: id.clone(), reason, detail: last_words(started.last_words) });
         }

@@ -3,22 +3,22 @@
 //! ```text
 //!   create   reserve ─▶ start ─▶ agent answers ─▶ commit        anything fails: release, and nothing is left
 //!   adopt    record ─▶ find its first process ─▶ agent answers
-//!   destroy  release (kills the cgroup) ─▶ take the ending of the first process
+//!   destroy  call off its making ─▶ release (kills the cgroup) ─▶ take the ending of the first process
 //! ```
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use belljar_host::{Host, Record, RecordState};
 use belljar_ports::{Capabilities, Found, Guest, Presence, Runtime, RuntimeError, SnapshotKind, SnapshotRecord};
 use belljar_types::{EndReason, EngineReport, Execution, IsolationClass, SandboxId, SandboxSpec, SnapshotId, Usage};
-use tokio::sync::oneshot;
 
 use crate::config::ContainerConfig;
 use crate::create;
 use crate::errors::{ContainerError, from_host};
 use crate::live::{Live, execution, find_first};
+use crate::making::Makings;
 use crate::start::Starter;
 use crate::{metrics, probe, snapshot};
 
@@ -34,39 +34,26 @@ pub(crate) struct Inner {
     pub(crate) host: Arc<Host>,
     pub(crate) config: ContainerConfig,
     pub(crate) starter: Arc<Starter>,
-    known: Mutex<Known>,
-}
-
-#[derive(Default)]
-struct Known {
-    live: HashMap<SandboxId, Arc<Live>>,
-    /// Being made by this process right now, and no remains of a crash.
-    making: HashSet<SandboxId>,
+    /// No remains of a crash: they will be whole or gone.
+    pub(crate) makings: Arc<Makings>,
+    live: Mutex<HashMap<SandboxId, Arc<Live>>>,
 }
 
 impl ContainerRuntime {
     /// On this host.
     pub fn new(host: Arc<Host>, config: ContainerConfig) -> Self {
-        Self { inner: Arc::new(Inner { host, config, starter: Arc::new(Starter::new()), known: Mutex::default() }) }
+        let starter = Arc::new(Starter::new());
+        Self { inner: Arc::new(Inner { host, config, starter, makings: Arc::default(), live: Mutex::default() }) }
     }
 }
 
 impl Inner {
-    fn known(&self) -> MutexGuard<'_, Known> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub(crate) fn set_making(&self, id: &SandboxId, making: bool) {
-        let mut known = self.known();
-        if making {
-            known.making.insert(id.clone())
-        } else {
-            known.making.remove(id)
-        };
+    fn known(&self) -> MutexGuard<'_, HashMap<SandboxId, Arc<Live>>> {
+        self.live.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn keep(&self, id: &SandboxId, live: Arc<Live>) {
-        self.known().live.insert(id.clone(), live);
+        self.known().insert(id.clone(), live);
     }
 
     async fn record(&self, id: &SandboxId) -> Result<Record, RuntimeError> {
@@ -76,7 +63,7 @@ impl Inner {
 
     /// The sandbox as this process knows it, or finds it.
     async fn live(&self, id: &SandboxId) -> Result<Arc<Live>, RuntimeError> {
-        if let Some(live) = self.known().live.get(id) {
+        if let Some(live) = self.known().get(id) {
             return Ok(Arc::clone(live));
         }
         let record = self.record(id).await?;
@@ -91,32 +78,37 @@ impl Inner {
         let live = Live::watch(&self.host, &record, first);
         let live = Arc::new(live.map_err(|source| ContainerError::Watch(source).during("watch the sandbox", id))?);
         // Somebody else may have found it meanwhile; one of the two is kept.
-        Ok(Arc::clone(self.known().live.entry(id.clone()).or_insert(live)))
+        Ok(Arc::clone(self.known().entry(id.clone()).or_insert(live)))
     }
 
     pub(crate) async fn destroy(&self, id: &SandboxId) -> Result<(), RuntimeError> {
-        let live = self.known().live.get(id).cloned();
+        self.makings.call_off(id).await;
+        self.remove(id).await
+    }
+
+    pub(crate) async fn remove(&self, id: &SandboxId) -> Result<(), RuntimeError> {
+        let live = self.known().get(id).cloned();
         if let Some(live) = &live {
             live.ask_to_end();
         }
         self.host.release(id).await.map_err(|error| from_host("remove the sandbox", id, error))?;
         if let Some(live) = live {
             live.ended().await;
-            self.known().live.remove(id);
+            self.known().remove(id);
         }
         Ok(())
     }
 
     fn presence(&self, record: &Record) -> Option<Presence> {
         if record.state == RecordState::Making {
-            return (!self.known().making.contains(&record.id)).then_some(Presence::HalfMade);
+            return (!self.makings.is_making(&record.id)).then_some(Presence::HalfMade);
         }
         let cgroup = self.host.cgroup(&record.id);
         Some(match (cgroup.is_populated(), cgroup.is_frozen()) {
             (Ok(true), Ok(true)) => Presence::Frozen(execution(record)),
             (Ok(true), _) => Presence::Running(execution(record)),
             _ => {
-                let known = self.known().live.get(&record.id).and_then(|live| live.has_ended());
+                let known = self.known().get(&record.id).and_then(|live| live.has_ended());
                 Presence::Ended(known.unwrap_or_else(|| ended_without_us(&cgroup)))
             }
         })
@@ -162,19 +154,7 @@ impl Runtime for ContainerRuntime {
 
     async fn create(&self, spec: &SandboxSpec) -> Result<Execution, RuntimeError> {
         create::check(spec)?;
-        let (inner, spec) = (Arc::clone(&self.inner), spec.clone());
-        let id = spec.id.clone();
-        let (answer, made) = oneshot::channel();
-        // A task of its own: if the caller stops waiting, the sandbox is still finished and then removed, not left half-made.
-        tokio::spawn(async move {
-            let result = create::create(&inner, &spec).await;
-            if let Err(Ok(_)) = answer.send(result)
-                && let Err(error) = inner.destroy(&spec.id).await
-            {
-                tracing::error!(sandbox_id = %spec.id, %error, "a sandbox that nobody waited for could not be removed");
-            }
-        });
-        made.await.unwrap_or_else(|_| Err(ContainerError::Stopped.during("make the sandbox", &id)))
+        create::make(Arc::clone(&self.inner), spec.clone()).await
     }
 
     async fn guest(&self, id: &SandboxId) -> Result<Arc<dyn Guest>, RuntimeError> {

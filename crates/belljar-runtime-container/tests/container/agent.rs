@@ -11,8 +11,6 @@ use futures_util::StreamExt;
 
 use crate::world::{Agent, World};
 
-const LONG: Duration = Duration::from_secs(60);
-
 async fn run_as(guest: &Arc<dyn Guest>, user: &str, script: &str) -> (ExitStatus, String) {
     let mut spec = ProcessSpec::new(["/bin/sh", "-c", script]);
     spec.user = Some(user.parse::<UserName>().unwrap());
@@ -191,17 +189,32 @@ async fn the_probe_really_makes_one() {
 #[tokio::test(flavor = "multi_thread")]
 async fn nobody_waits_and_nothing_stays() {
     let world = World::new(Agent::Real).await;
-    for after in [0, 1, 2, 4, 8, 16] {
+    for after in [0, 1, 2, 4, 8, 16, 32] {
         let spec = world.spec();
         let _ = tokio::time::timeout(Duration::from_millis(after), world.runtime.create(&spec)).await;
-        let start = Instant::now();
-        while world.host.record(&spec.id).await.unwrap().is_some_and(|record| record.state == belljar_host::RecordState::Making) {
-            assert!(start.elapsed() < LONG);
-            tokio::task::yield_now().await;
-        }
+        // Whether it has a record yet or not: once it is removed, nothing of it goes on.
         world.runtime.destroy(&spec.id).await.unwrap();
+        assert!(world.host.record(&spec.id).await.unwrap().is_none(), "after {after} ms");
+        assert!(!world.host.cgroup(&spec.id).exists(), "after {after} ms");
     }
     assert!(world.runtime.inventory().await.unwrap().is_empty());
+    world.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_removed_while_it_is_made_says_so_and_can_be_made_again() {
+    // An agent that never answers: only being called off ends its making within the test's patience.
+    let world = World::new(Agent::Script("exec sleep 1000")).await;
+    let spec = world.spec();
+    let (made, ()) = tokio::join!(world.runtime.create(&spec), async {
+        assert!(matches!(world.runtime.create(&spec).await, Err(RuntimeError::Exists { .. })));
+        world.runtime.destroy(&spec.id).await.unwrap();
+        assert!(world.host.record(&spec.id).await.unwrap().is_none());
+    });
+    assert!(matches!(made, Err(RuntimeError::Ended { reason: EndReason::Killed, .. })), "{made:?}");
+    let made = tokio::time::timeout(Duration::from_secs(1), world.runtime.create(&spec)).await;
+    assert!(made.is_err(), "it is being made again: {made:?}");
+    world.runtime.destroy(&spec.id).await.unwrap();
     world.close().await;
 }
 
