@@ -2,9 +2,11 @@
 
 use std::io;
 use std::path::PathBuf;
+use std::process::ExitStatus;
 
 use belljar_linux::cgroup::CgroupError;
-use belljar_types::{Invalid, LayerDigest, SandboxId};
+use belljar_ports::RuntimeError;
+use belljar_types::{Invalid, IsolationClass, LayerDigest, SandboxId};
 
 /// What went wrong on the host.
 #[derive(Debug, thiserror::Error)]
@@ -58,17 +60,38 @@ pub enum HostError {
         /// How many.
         sandboxes: usize,
     },
-    /// A program is missing or failed.
-    #[error("run {program} to {purpose}: {detail}; install the package {package}")]
-    Tool {
+    /// A program is not installed.
+    #[error("found no {program} to {purpose}; install the package {package}")]
+    MissingTool {
         /// The program.
         program: &'static str,
         /// What it was to do.
         purpose: &'static str,
         /// The package that holds it.
         package: &'static str,
+    },
+    /// A program could not be run.
+    #[error("run {program} to {purpose}")]
+    RunTool {
+        /// The program.
+        program: &'static str,
+        /// What it was to do.
+        purpose: &'static str,
+        /// Why not.
+        #[source]
+        source: io::Error,
+    },
+    /// A program failed.
+    #[error("{program}, which was to {purpose}, failed with {status} and said: {said}")]
+    FailedTool {
+        /// The program.
+        program: &'static str,
+        /// What it was to do.
+        purpose: &'static str,
+        /// Its exit status.
+        status: ExitStatus,
         /// What it said, made safe to print.
-        detail: String,
+        said: String,
     },
     /// A directory or file of the host itself.
     #[error("{operation} {path}")]
@@ -156,4 +179,22 @@ pub enum HostError {
         /// How long was waited.
         seconds: u64,
     },
+}
+
+impl HostError {
+    /// As an error of the contract, from an engine of this class: what the caller can mend keeps its own word, the rest is the host's trouble.
+    pub fn during(self, class: IsolationClass, operation: &'static str, id: &SandboxId) -> RuntimeError {
+        match self {
+            Self::Invalid(invalid) => RuntimeError::Invalid(invalid),
+            Self::Exists { id } => RuntimeError::Exists { id },
+            Self::NotFound { id } => RuntimeError::NotFound { id },
+            Self::Exhausted { resource } => RuntimeError::Exhausted { resource },
+            Self::MissingLayer { digest } => {
+                let expected = "layers that are in the pool; build or import the template first";
+                RuntimeError::Invalid(Invalid::new("layers", expected, digest.as_str()))
+            }
+            Self::OpenNetworkDisabled => RuntimeError::Unsupported { class, verb: "an open network", reason: self.to_string() },
+            other => RuntimeError::Host { operation, id: id.clone(), source: Box::new(other) },
+        }
+    }
 }

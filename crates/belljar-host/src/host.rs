@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError};
 
 use belljar_linux::cgroup::Cgroup;
-use belljar_types::{Check, IsolationClass, LayerDigest, SandboxId, SandboxSpec};
+use belljar_types::{Check, IsolationClass, LayerDigest, SandboxId, SandboxSpec, Usage};
 
 use crate::config::HostConfig;
 use crate::error::HostError;
@@ -113,10 +113,22 @@ impl Host {
         self.inner.places.home(id)
     }
 
-    /// Bytes that a sandbox added to its template.
-    pub async fn disk_usage(&self, id: &SandboxId) -> Result<u64, HostError> {
-        let (inner, id) = (self.inner.clone(), id.clone());
-        blocking(move || inner.pool.usage(&id)).await
+    /// What a sandbox used: its control group's counters, and its disk's.
+    pub async fn usage(&self, id: &SandboxId) -> Result<Usage, HostError> {
+        let (inner, cgroup, id) = (self.inner.clone(), self.cgroup(id), id.clone());
+        blocking(move || {
+            let failed = |source| HostError::Cgroup { operation: "read the counters of", id: id.clone(), source };
+            let counted = cgroup.usage().map_err(failed)?;
+            Ok(Usage {
+                cpu_micros: counted.cpu_micros,
+                memory_bytes: counted.memory_bytes,
+                memory_peak_bytes: counted.memory_peak_bytes,
+                disk_bytes: inner.pool.usage(&id)?,
+                pids: counted.pids,
+                oom_kills: cgroup.oom_kills().map_err(failed)?,
+            })
+        })
+        .await
     }
 
     /// The host's side of all sandboxes' networks.

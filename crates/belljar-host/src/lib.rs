@@ -22,6 +22,7 @@ mod records;
 mod release;
 mod reserve;
 mod slot;
+mod tool;
 mod wall_time;
 
 pub use agent::Agent;

@@ -14,12 +14,15 @@ use std::sync::{Mutex, MutexGuard, PoisonError, RwLock};
 
 use belljar_linux::btrfs::{self, QuotaKind};
 use belljar_linux::loopdev;
-use belljar_types::{SandboxId, escape_untrusted};
+use belljar_types::SandboxId;
 use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 
 use crate::config::Places;
 use crate::error::HostError;
+use crate::tool::Tool;
+
+const MKFS: Tool = Tool { program: "mkfs.btrfs", purpose: "make the pool", package: "btrfs-progs" };
 
 /// What mkfs.btrfs makes a usable filesystem of.
 const LEAST_POOL_BYTES: u64 = 256 << 20;
@@ -184,14 +187,7 @@ fn make_image(image: &Path, bytes: u64) -> Result<(), HostError> {
     file.set_len(bytes.max(LEAST_POOL_BYTES)).map_err(failed)?;
     // What is in the pool can be made again, so its metadata is kept once, not twice.
     let output = Command::new("mkfs.btrfs").args(["-q", "-f", "-m", "single", "-d", "single"]).arg(&next).stdin(Stdio::null()).output();
-    let detail = match output {
-        Ok(output) if output.status.success() => None,
-        Ok(output) => Some(escape_untrusted(&output.stderr)),
-        Err(error) => Some(error.to_string()),
-    };
-    if let Some(detail) = detail {
-        return Err(HostError::Tool { program: "mkfs.btrfs", purpose: "make the pool", package: "btrfs-progs", detail });
-    }
+    MKFS.judge(output)?;
     fs::rename(next, image).map_err(failed)
 }
 

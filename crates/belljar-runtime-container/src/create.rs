@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use belljar_host::{RecordState, Reservation};
 use belljar_ports::{GuestError, GuestInfo, RuntimeError};
-use belljar_types::{EndReason, Execution, Invalid, IsolationClass, SandboxId, SandboxSpec, escape_untrusted};
+use belljar_types::{EndReason, Execution, IsolationClass, SandboxId, SandboxSpec, escape_untrusted};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
@@ -21,20 +21,8 @@ const NEXT_TRY: Duration = Duration::from_micros(150);
 /// After this many, something is slow and haste does not help.
 const HASTY_TRIES: u32 = 40;
 const LATER_TRY: Duration = Duration::from_millis(5);
-/// The longest host name the kernel takes.
-const HOSTNAME_MAX: usize = 64;
 const LAST_WORDS_MAX: usize = 4096;
 const UNWANTED: &str = "it was removed while it was being made";
-
-/// Refuses what would only fail later.
-pub(crate) fn check(spec: &SandboxSpec) -> Result<(), Invalid> {
-    spec.limits.validate()?;
-    let Some(hostname) = &spec.hostname else { return Ok(()) };
-    let ok = (1..=HOSTNAME_MAX).contains(&hostname.len())
-        && hostname.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.'))
-        && hostname.starts_with(|first: char| first.is_ascii_alphanumeric());
-    if ok { Ok(()) } else { Err(Invalid::new("hostname", "1 to 64 letters, digits, '-' and '.', the first a letter or digit", hostname)) }
-}
 
 /// Makes it in a task of its own: if the caller stops waiting, the sandbox is still finished and then removed, not left half-made.
 pub(crate) async fn make(inner: Arc<Inner>, spec: SandboxSpec) -> Result<Execution, RuntimeError> {

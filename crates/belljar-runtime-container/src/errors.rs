@@ -7,7 +7,7 @@ use belljar_host::HostError;
 use belljar_linux::cgroup::CgroupError;
 use belljar_linux::launch::LaunchError;
 use belljar_ports::RuntimeError;
-use belljar_types::{Invalid, SandboxId};
+use belljar_types::{IsolationClass, SandboxId};
 
 /// What was being attempted for one container.
 #[derive(Debug, thiserror::Error)]
@@ -104,21 +104,5 @@ impl ContainerError {
 
 /// The contract's word for what the host said.
 pub(crate) fn from_host(operation: &'static str, id: &SandboxId, error: HostError) -> RuntimeError {
-    match error {
-        HostError::Invalid(invalid) => RuntimeError::Invalid(invalid),
-        HostError::Exists { id } => RuntimeError::Exists { id },
-        HostError::NotFound { id } => RuntimeError::NotFound { id },
-        HostError::Exhausted { resource } => RuntimeError::Exhausted { resource },
-        HostError::MissingLayer { digest } => RuntimeError::Invalid(Invalid::new(
-            "layers",
-            "layers that are in the pool; build or import the template first",
-            digest.as_str(),
-        )),
-        error @ HostError::OpenNetworkDisabled => RuntimeError::Unsupported {
-            class: belljar_types::IsolationClass::Container,
-            verb: "an open network",
-            reason: error.to_string(),
-        },
-        error => RuntimeError::Host { operation, id: id.clone(), source: Box::new(error) },
-    }
+    error.during(IsolationClass::Container, operation, id)
 }

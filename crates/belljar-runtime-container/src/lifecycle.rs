@@ -153,7 +153,6 @@ impl Runtime for ContainerRuntime {
     }
 
     async fn create(&self, spec: &SandboxSpec) -> Result<Execution, RuntimeError> {
-        create::check(spec)?;
         create::make(Arc::clone(&self.inner), spec.clone()).await
     }
 

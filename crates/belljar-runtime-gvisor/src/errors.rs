@@ -88,11 +88,5 @@ impl EngineError {
 
 /// The host's error as one of the port.
 pub(crate) fn from_host(error: HostError, operation: &'static str, id: &SandboxId) -> RuntimeError {
-    match error {
-        HostError::Invalid(invalid) => RuntimeError::Invalid(invalid),
-        HostError::Exists { id } => RuntimeError::Exists { id },
-        HostError::NotFound { id } => RuntimeError::NotFound { id },
-        HostError::Exhausted { resource } => RuntimeError::Exhausted { resource },
-        other => RuntimeError::Host { operation, id: id.clone(), source: Box::new(other) },
-    }
+    error.during(IsolationClass::Gvisor, operation, id)
 }

@@ -6,10 +6,12 @@ use std::net::Ipv4Addr;
 use std::process::{Command, Output, Stdio};
 
 use belljar_linux::netns::Netns;
-use belljar_types::escape_untrusted;
 
 use crate::error::HostError;
 use crate::slot::{CLOSED, OPEN};
+use crate::tool::Tool;
+
+const NFT: Tool = Tool { program: "nft", purpose: "load the firewall rules", package: "nftables" };
 
 /// The gateway's end of the cable to the host.
 pub(super) const UPLINK: &str = "up0";
@@ -103,16 +105,10 @@ fn dns_exception(nameservers: &[Ipv4Addr]) -> String {
 
 /// Loads rules into a namespace, or into the one of this process.
 pub(super) fn load(netns: Option<&Netns>, rules: &str) -> Result<(), HostError> {
-    let failed = |detail| HostError::Tool { program: "nft", purpose: "load the firewall rules", package: "nftables", detail };
-    let output = match netns {
+    NFT.judge(match netns {
         Some(netns) => netns.run(|| nft(rules)),
         None => nft(rules),
-    };
-    match output {
-        Ok(output) if output.status.success() => Ok(()),
-        Ok(output) => Err(failed(escape_untrusted(&output.stderr))),
-        Err(error) => Err(failed(error.to_string())),
-    }
+    })
 }
 
 fn nft(rules: &str) -> io::Result<Output> {

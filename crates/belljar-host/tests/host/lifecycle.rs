@@ -125,7 +125,7 @@ async fn the_quota_stops_a_writer_and_counts_what_was_written() {
     };
     assert_eq!(error.kind(), std::io::ErrorKind::QuotaExceeded, "{error}");
     assert!(written >= 10, "stopped after {written} MiB already");
-    let used = scene.host.disk_usage(&spec.id).await.unwrap();
+    let used = scene.host.usage(&spec.id).await.unwrap().disk_bytes;
     assert!((8 << 20..=16 << 20).contains(&used), "{used}");
     drop(file);
     scene.host.release(&spec.id).await.unwrap();

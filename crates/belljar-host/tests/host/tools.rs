@@ -33,12 +33,12 @@ fn open_without_programs(directory: &Path) -> String {
 async fn a_missing_program_is_named_with_its_package_and_nothing_starts() {
     let empty = tempfile::tempdir().unwrap();
     let said = open_without_programs(empty.path());
-    assert!(said.contains("run mkfs.btrfs to make the pool") && said.contains("install the package btrfs-progs"), "{said}");
+    assert!(said.contains("found no mkfs.btrfs to make the pool") && said.contains("install the package btrfs-progs"), "{said}");
     let host = Host::open(config(empty.path())).await.unwrap();
     host.close().await.unwrap();
 
     let said = open_without_programs(empty.path());
-    assert!(said.contains("run nft to load the firewall rules") && said.contains("install the package nftables"), "{said}");
+    assert!(said.contains("found no nft to load the firewall rules") && said.contains("install the package nftables"), "{said}");
     let host = Host::open(config(empty.path())).await.unwrap();
     host.close().await.unwrap();
 }
