@@ -3,13 +3,12 @@
 //! Translating from the wire checks everything that the types promise: what comes out of here is a valid value or an [`belljar_types::Invalid`].
 
 mod file;
+mod found;
 mod process;
 mod system;
 
-pub use file::{
-    EventBody, FileBody, GetXattr, HitBody, ListDirectory, Made, PathOnly, ReadFile, Rename, Search, SetMode, SetOwner, SetXattr, Watch,
-    WriteFile, XattrValue,
-};
+pub use file::{GetXattr, ListDirectory, PathOnly, ReadFile, Rename, Search, SetMode, SetOwner, SetXattr, Watch, WriteFile};
+pub use found::{EventBody, FileBody, HitBody, Made, XattrValue};
 pub use process::{
     Ack, Attach, ExitBody, Notice, OutputHeader, ProcessBody, ProcessOnly, Resize, SignalProcess, Start, Taken, Wait, Waited, WriteStdin,
     stream_from_number, stream_number,

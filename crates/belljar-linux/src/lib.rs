@@ -2,13 +2,16 @@
 //!
 //! This is the only crate with `unsafe`: whoever audits memory safety reads this crate and no other. It knows nothing of
 //! sandboxes; it offers namespaces, mounts, cgroups, quotas, filters and processes, each in its own module.
-#![allow(unsafe_code, reason = "the one crate where system calls without a safe wrapper are made; see the lint note in the workspace manifest")]
+#![allow(
+    unsafe_code,
+    reason = "the one crate where system calls without a safe wrapper are made; see the lint note in the workspace manifest"
+)]
 
-mod clone;
 pub mod btrfs;
 pub mod caps;
 pub mod cgroup;
 pub mod child;
+mod clone;
 pub mod idmap;
 pub mod landlock;
 pub mod launch;

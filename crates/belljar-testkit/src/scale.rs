@@ -22,7 +22,10 @@ impl Dice {
             let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
             u64::from(now.subsec_nanos()) ^ now.as_secs()
         });
-        println!("{test}: BELLJAR_SEED={seed}");
+        #[expect(clippy::print_stdout, reason = "the harness shows it beside the failure, where whoever plays it again looks for it")]
+        {
+            println!("{test}: BELLJAR_SEED={seed}");
+        }
         Self { state: seed | 1 }
     }
 

@@ -1,6 +1,7 @@
 //! Every verb, on every class that runs here, on real engines: the suite a new engine must pass before it is one.
 //!
 //! Each file is a theme; each function takes the class it runs on. `BELLJAR_FULL=1` runs the sizes the project promises.
+#![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a test that cannot go on has failed, and says what it measured")]
 
 #[path = "conformance/files.rs"]
 mod files;

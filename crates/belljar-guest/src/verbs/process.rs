@@ -1,4 +1,4 @@
-//! Verbs about processes.
+//! Verbs about processes: start them, find them again after the client was gone, feed, signal and wait for them.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Files.
+//! Single files: read, written, moved and refused as the user who asks.
 
 use belljar_ports::{ByteStream, Guest, GuestError};
 use belljar_types::{ByteRange, FileKind, GuestPath, WriteOptions};

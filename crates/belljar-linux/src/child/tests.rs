@@ -1,4 +1,4 @@
-//! Real children.
+//! Real children: what they are given, what they are denied, and how a failed start is told.
 
 use std::fs::File;
 use std::io::Read;

@@ -109,7 +109,8 @@ fn a_limit_without_its_controller_is_refused_and_leaves_nothing() {
 fn everything_is_killed_at_once_even_what_forks_and_ignores_signals() {
     on_every_layout(|scene| {
         let group = scene.group(CgroupLimits { pids: Some(200), ..CgroupLimits::default() });
-        let mut child = run(&group, "trap '' TERM INT HUP; (while :; do sleep 1000 & sleep 0.01; done) & while :; do sleep 1000 & sleep 0.01; done");
+        let mut child =
+            run(&group, "trap '' TERM INT HUP; (while :; do sleep 1000 & sleep 0.01; done) & while :; do sleep 1000 & sleep 0.01; done");
         wait_for("it never forked", || group.usage().unwrap().pids > 5);
         group.kill().unwrap();
         wait_for("the first process did not die", || child.try_wait().unwrap().is_some());
@@ -243,7 +244,8 @@ fn only_harmless_devices_can_be_opened_where_v1_can_say_so() {
             return;
         }
         let group = scene.group(CgroupLimits::default());
-        let script = "head -c 1 /dev/urandom >/dev/null && echo random; head -c 1 /dev/kmsg && echo kernel; head -c 0 /dev/loop0 && echo loop; true";
+        let script =
+            "head -c 1 /dev/urandom >/dev/null && echo random; head -c 1 /dev/kmsg && echo kernel; head -c 0 /dev/loop0 && echo loop; true";
         let output = run(&group, script).wait_with_output().unwrap();
         assert_eq!(String::from_utf8_lossy(&output.stdout), "random\n");
         group.remove().unwrap();
