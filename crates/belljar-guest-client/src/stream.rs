@@ -3,6 +3,7 @@
 //! The task holds a few pieces and the one that is being checked; then the agent waits, by TCP's own means. It ends when its reader goes.
 
 use std::pin::Pin;
+use std::time::Duration;
 
 use belljar_guest_line::Driven;
 use belljar_guest_protocol::wire::{Ack, ExitBody, Notice, OutputHeader, stream_from_number};
@@ -13,7 +14,7 @@ use bytes::{Buf, Bytes};
 use futures_core::Stream;
 use tokio::sync::mpsc;
 
-use crate::error::{bad_value, misbehaved};
+use crate::error::{bad_value, misbehaved, too_slow};
 use crate::exchange::Exchange;
 
 type Boxed<T> = Pin<Box<dyn Stream<Item = Result<T, GuestError>> + Send>>;
@@ -38,6 +39,9 @@ pub(crate) trait Reader: Send + 'static {
 
     /// Checks and translates a frame.
     fn take(&mut self, exchange: &Exchange, frame: Frame) -> Result<Step<Self::Item>, GuestError>;
+
+    /// How long the agent may take for the next frame while the reader waits for it.
+    const LONGEST_PAUSE: Duration = Duration::MAX;
 
     /// What to tell the agent once the reader has got everything up to here. Needs an `AHEAD` of 1.
     fn position(&self) -> Option<Ack> {
@@ -73,11 +77,12 @@ async fn follow<R: Reader>(
             give.closed().await;
             false
         };
-        let frame = match exchange.drive(taken_or_gone).await? {
+        let driven = tokio::time::timeout(R::LONGEST_PAUSE, exchange.drive(taken_or_gone)).await;
+        let frame = match driven.unwrap_or_else(|_| Err(too_slow(exchange.verb)))? {
             Driven::Frame(frame) => frame,
             Driven::Done(false) => return Ok(()),
             Driven::Done(true) => {
-                acknowledge(&mut exchange, given.take()).await?;
+                acknowledge(&mut exchange, given.take(), give).await?;
                 continue;
             }
         };
@@ -94,15 +99,17 @@ async fn follow<R: Reader>(
             place.send(Ok(item));
         }
         // There was place, so what was given before has been taken.
-        acknowledge(&mut exchange, given.take()).await?;
+        acknowledge(&mut exchange, given.take(), give).await?;
         given = reader.position();
     }
 }
 
-async fn acknowledge(exchange: &mut Exchange, position: Option<Ack>) -> Result<(), GuestError> {
-    match position {
-        Some(ack) => exchange.send(FrameKind::Ack, encode(&ack).into()).await,
-        None => Ok(()),
+/// An agent that does not take it may stop its reader, but not keep this task when the reader has gone.
+async fn acknowledge<T>(exchange: &mut Exchange, position: Option<Ack>, give: &mpsc::Sender<T>) -> Result<(), GuestError> {
+    let Some(ack) = position else { return Ok(()) };
+    tokio::select! {
+        sent = exchange.send(FrameKind::Ack, encode(&ack).into()) => sent,
+        () = give.closed() => Ok(()),
     }
 }
 
@@ -179,6 +186,7 @@ pub(crate) struct ContentReader {
 
 impl Reader for ContentReader {
     type Item = Bytes;
+    const LONGEST_PAUSE: Duration = Duration::from_secs(600);
 
     fn take(&mut self, exchange: &Exchange, frame: Frame) -> Result<Step<Bytes>, GuestError> {
         match frame.kind {

@@ -38,8 +38,7 @@ impl Tunnel {
     }
 
     async fn send(&self, up: Up) -> Result<(), GuestError> {
-        let closed = |_| GuestError::Lost { operation: Verb::Connect.words(), source: std::io::ErrorKind::BrokenPipe.into() };
-        self.up.send(up).await.map_err(closed)
+        self.up.send(up).await.map_err(|_| gone())
     }
 }
 
@@ -57,6 +56,10 @@ impl GuestConnection for Tunnel {
     async fn finish(&mut self) -> Result<(), GuestError> {
         self.send(Up::Finish).await
     }
+}
+
+fn gone() -> GuestError {
+    GuestError::Lost { operation: Verb::Connect.words(), source: std::io::ErrorKind::BrokenPipe.into() }
 }
 
 enum Local<'a> {
@@ -92,12 +95,12 @@ async fn carry(
             Driven::Done(Local::Up(Up::Bytes(mut bytes))) => {
                 while !bytes.is_empty() {
                     let some = bytes.split_to(bytes.len().min(PIECE));
-                    exchange.send(FrameKind::Data, some).await?;
+                    send_up(&mut exchange, give, FrameKind::Data, some).await?;
                 }
             }
             Driven::Done(Local::Up(Up::Finish)) => {
                 user_ended = true;
-                exchange.send(FrameKind::End, Bytes::new()).await?;
+                send_up(&mut exchange, give, FrameKind::End, Bytes::new()).await?;
             }
             Driven::Frame(frame) => match frame.kind {
                 FrameKind::Data if !program_ended && !frame.body.is_empty() => waiting = Some(frame.body),
@@ -114,6 +117,20 @@ async fn carry(
     Ok(())
 }
 
+/// An agent that takes nothing may stop its user, but not keep this task when the user has gone.
+async fn send_up(
+    exchange: &mut Exchange,
+    give: &mpsc::Sender<Result<Bytes, GuestError>>,
+    kind: FrameKind,
+    bytes: Bytes,
+) -> Result<(), GuestError> {
+    tokio::select! {
+        biased;
+        sent = exchange.send(kind, bytes) => sent,
+        () = give.closed() => Err(gone()),
+    }
+}
+
 /// The program has said all; the user may still be talking.
 async fn finish_up(
     mut exchange: Exchange,
@@ -128,14 +145,14 @@ async fn finish_up(
         match exchange.hold(take.recv()).await? {
             None => return Ok(()),
             Some(Up::Finish) => {
-                exchange.send(FrameKind::End, Bytes::new()).await?;
+                send_up(&mut exchange, give, FrameKind::End, Bytes::new()).await?;
                 exchange.finish();
                 return Ok(());
             }
             Some(Up::Bytes(mut bytes)) => {
                 while !bytes.is_empty() {
                     let some = bytes.split_to(bytes.len().min(PIECE));
-                    exchange.send(FrameKind::Data, some).await?;
+                    send_up(&mut exchange, give, FrameKind::Data, some).await?;
                 }
             }
         }

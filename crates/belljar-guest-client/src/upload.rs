@@ -13,12 +13,10 @@ use crate::exchange::Exchange;
 
 const PIECE: usize = 128 << 10;
 
-/// Sends everything and takes the answer. `None` if the agent refused half-way: the error is in the second place and the call is over.
-pub(crate) async fn send_all(
-    mut exchange: Exchange,
-    mut content: ByteStream,
-    answer_limit: Duration,
-) -> Result<(Exchange, Frame), GuestError> {
+/// Sends everything and takes the answer. No piece, and not the answer either, may take longer than `limit`: an agent that only says that it is
+/// still there would keep its caller for ever.
+pub(crate) async fn send_all(mut exchange: Exchange, mut content: ByteStream, limit: Duration) -> Result<(Exchange, Frame), GuestError> {
+    let verb = exchange.verb;
     loop {
         let mut piece = match exchange.drive(content.next()).await {
             Ok(Driven::Done(Some(piece))) => piece?,
@@ -28,7 +26,8 @@ pub(crate) async fn send_all(
         };
         while !piece.is_empty() {
             let some = piece.split_to(piece.len().min(PIECE));
-            exchange.send(FrameKind::Data, some).await?;
+            let sent = tokio::time::timeout(limit, exchange.send(FrameKind::Data, some)).await;
+            sent.unwrap_or_else(|_| Err(too_slow(verb)))?;
             match exchange.received() {
                 Ok(None) => {}
                 Ok(Some(frame)) => return Err(exchange.out_of_turn(&frame)),
@@ -36,9 +35,11 @@ pub(crate) async fn send_all(
             }
         }
     }
-    exchange.send(FrameKind::End, Bytes::new()).await?;
-    let verb = exchange.verb;
-    match tokio::time::timeout(answer_limit, exchange.receive()).await {
+    let answer = async {
+        exchange.send(FrameKind::End, Bytes::new()).await?;
+        exchange.receive().await
+    };
+    match tokio::time::timeout(limit, answer).await {
         Ok(Ok(frame)) => Ok((exchange, frame)),
         Ok(Err(error)) => {
             if is_refusal(&error) {

@@ -1,112 +1,27 @@
 //! An agent that has the token and breaks every rule there is. The client says so, in bounded time and memory, and never panics.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
-use std::io;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+#[path = "rogue/agent.rs"]
+mod agent;
+#[path = "rogue/any_frames.rs"]
+mod any_frames;
+#[path = "rogue/stalls.rs"]
+mod stalls;
+
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use async_trait::async_trait;
-use belljar_guest_client::{AsyncStream, Connect, Credentials, GuestClient, Patience};
 use belljar_guest_protocol::wire::{EventBody, ExitBody, FileBody, Notice, OutputHeader, ProcessBody};
-use belljar_guest_protocol::{
-    AgentHello, ClientHello, ClientProof, Decoder, Frame, FrameKind, MAX_FRAME, MAX_REQUEST, Nonce, Proofs, SPOKEN, Welcome, decode,
-    encode, encode_frame, frame_header,
-};
+use belljar_guest_protocol::{FrameKind, MAX_FRAME, encode, encode_frame, frame_header};
 use belljar_ports::{Guest, GuestError};
 use belljar_types::{
-    ByteRange, ExecutionId, FileEvent, FileEventKind, FileInfo, FileKind, GuestPath, ListOptions, Offsets, OutputEvent, ProcessId,
-    ProcessInfo, ProcessSpec, SandboxId, SearchQuery, Secret, StreamKind, WriteOptions,
+    ByteRange, FileEvent, FileEventKind, FileInfo, FileKind, GuestPath, ListOptions, Offsets, OutputEvent, ProcessId, ProcessInfo,
+    ProcessSpec, SearchQuery, StreamKind, WriteOptions,
 };
 use bytes::Bytes;
 use futures_util::StreamExt;
-use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
 
-type Behaviour = Arc<dyn Fn(Rogue, Frame) -> tokio::task::JoinHandle<()> + Send + Sync>;
-
-/// One connection of the rogue's, after it has proved itself.
-struct Rogue {
-    stream: DuplexStream,
-    decoder: Decoder,
-    accepted: Arc<AtomicU64>,
-}
-
-impl Rogue {
-    async fn frame(&mut self) -> Option<Frame> {
-        loop {
-            match self.decoder.next_frame() {
-                Ok(Some(frame)) => return Some(frame),
-                Ok(None) => {}
-                Err(_) => return None,
-            }
-            if self.stream.read_buf(self.decoder.buffer()).await.unwrap_or(0) == 0 {
-                return None;
-            }
-        }
-    }
-
-    /// Sends bytes and counts those that the client took.
-    async fn raw(&mut self, bytes: &[u8]) -> bool {
-        let sent = self.stream.write_all(bytes).await.is_ok();
-        self.accepted.fetch_add(bytes.len() as u64, Ordering::Relaxed);
-        sent
-    }
-
-    async fn say(&mut self, kind: FrameKind, call: u16, body: &[u8]) -> bool {
-        self.raw(&encode_frame(kind, call, body)).await
-    }
-}
-
-struct Host {
-    credentials: Credentials,
-    behaviour: Behaviour,
-    accepted: Arc<AtomicU64>,
-}
-
-#[async_trait]
-impl Connect for Host {
-    async fn connect(&self) -> io::Result<Box<dyn AsyncStream>> {
-        let (ours, theirs) = duplex(64 << 10);
-        let (credentials, behaviour, accepted) = (self.credentials.clone(), Arc::clone(&self.behaviour), Arc::clone(&self.accepted));
-        tokio::spawn(async move {
-            let mut rogue = Rogue { stream: theirs, decoder: Decoder::new(MAX_REQUEST), accepted };
-            let Some(frame) = rogue.frame().await else { return };
-            let hello: ClientHello = decode(&frame.body).unwrap();
-            let nonce = Nonce::from([6; 32]);
-            let proofs = Proofs {
-                token: &credentials.token,
-                sandbox: &credentials.sandbox,
-                execution: &credentials.execution,
-                generation: 1,
-                client_nonce: &hello.nonce,
-                agent_nonce: &nonce,
-            };
-            rogue.say(FrameKind::AgentHello, 0, &encode(&AgentHello { generations: SPOKEN, nonce, proof: proofs.agent() })).await;
-            let Some(frame) = rogue.frame().await else { return };
-            let proof: ClientProof = decode(&frame.body).unwrap();
-            assert!(proofs.client_proved(&proof.proof));
-            rogue.say(FrameKind::Welcome, 0, &encode(&Welcome { agent_version: "rogue".into() })).await;
-            if let Some(request) = rogue.frame().await {
-                behaviour(rogue, request).await.unwrap();
-            }
-        });
-        Ok(Box::new(ours))
-    }
-}
-
-/// A client of a rogue that answers the first request of each connection with `behaviour`.
-fn client<F, Fut>(behaviour: F) -> (GuestClient, Arc<AtomicU64>)
-where
-    F: Fn(Rogue, Frame) -> Fut + Send + Sync + 'static,
-    Fut: Future<Output = ()> + Send + 'static,
-{
-    let credentials = Credentials { sandbox: SandboxId::random(), execution: ExecutionId::random(), token: Secret::new([3; 32]) };
-    let accepted = Arc::<AtomicU64>::default();
-    let behaviour: Behaviour = Arc::new(move |rogue, frame| tokio::spawn(behaviour(rogue, frame)));
-    let host = Host { credentials: credentials.clone(), behaviour, accepted: Arc::clone(&accepted) };
-    let patience = Patience { heartbeat_every: Duration::from_millis(50), silence_limit: Duration::from_millis(300) };
-    (GuestClient::with_patience(Arc::new(host), credentials, patience), accepted)
-}
+use crate::agent::client;
 
 fn path() -> GuestPath {
     GuestPath::new("/x").unwrap()
@@ -128,7 +43,11 @@ fn file() -> FileInfo {
 }
 
 fn process(id: &ProcessId) -> Vec<u8> {
-    encode(&ProcessBody::from(&ProcessInfo {
+    encode(&ProcessBody::from(&process_info(id)))
+}
+
+fn process_info(id: &ProcessId) -> ProcessInfo {
+    ProcessInfo {
         id: id.clone(),
         pid: 1,
         argv: Vec::new(),
@@ -139,7 +58,7 @@ fn process(id: &ProcessId) -> Vec<u8> {
         exit: None,
         written: Offsets::default(),
         stdin_offset: 0,
-    }))
+    }
 }
 
 async fn stat_fails(bytes: Vec<u8>) -> GuestError {
@@ -319,6 +238,21 @@ async fn endless_lists_are_cut() {
     let (client, _) = endless(Some(encode(&())), encode(&vec![(b"x".as_slice(), None::<u64>, b"".as_slice()); 4]));
     let mut hits = client.search(&query).await.unwrap();
     assert!(matches!(hits.next().await, Some(Err(GuestError::Misbehaved { .. }))));
+}
+
+/// An empty argument is one byte on the way and two dozen here.
+#[tokio::test]
+async fn millions_of_empty_arguments_are_refused_while_they_are_few() {
+    let many = ProcessInfo { argv: vec![Vec::new(); 40_000], ..process_info(&ProcessId::random()) };
+    let body = encode(&vec![ProcessBody::from(&many); 4]);
+    let (client, accepted) = client(move |mut rogue, _| {
+        let body = body.clone();
+        async move { while rogue.say(FrameKind::Items, 1, &body).await {} }
+    });
+    let error = client.processes().await.unwrap_err();
+    assert!(matches!(error, GuestError::Misbehaved { .. }), "{error:?}");
+    let accepted = accepted.load(Ordering::Relaxed);
+    assert!(accepted < 4 << 20, "{accepted} bytes stood for more than the bound");
 }
 
 #[tokio::test]

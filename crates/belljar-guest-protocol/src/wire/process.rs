@@ -189,7 +189,8 @@ impl From<&ProcessInfo> for ProcessBody {
         for arg in &info.argv {
             let shown = arg.len().min(room);
             argv.push(ByteVec::from(arg.iter().take(shown).copied().collect::<Vec<u8>>()));
-            room -= shown;
+            // With its terminating NUL, so that empty ones cannot be without number.
+            room = room.saturating_sub(arg.len() + 1);
             if room == 0 {
                 break;
             }
