@@ -29,13 +29,14 @@ mod sudo;
 mod users;
 mod verbs;
 
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::rc::Rc;
 use std::time::Duration;
 
 use rustix::process::Signal;
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpSocket};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::LocalSet;
 
@@ -44,6 +45,8 @@ use crate::boot::{Options, StartError};
 
 /// How long processes have to end after the sandbox was told to.
 const LAST_WORDS: Duration = Duration::from_millis(500);
+/// Connections that may wait to be accepted.
+const BACKLOG: u32 = 1024;
 
 fn main() -> ExitCode {
     let mut arguments = std::env::args_os();
@@ -74,7 +77,7 @@ fn run(arguments: impl Iterator<Item = std::ffi::OsString>) -> Result<(), StartE
 
 /// Lives until the sandbox is told to end.
 async fn live(options: Options, agent: Rc<Agent>) -> Result<(), StartError> {
-    let listener = TcpListener::bind(options.listen).await.map_err(|source| StartError::Listen { address: options.listen, source })?;
+    let listener = listen_alone(options.listen).map_err(|source| StartError::Listen { address: options.listen, source })?;
     tokio::task::spawn_local(Rc::clone(&agent.processes.reaper).run());
     tokio::task::spawn_local(listen::serve(Rc::clone(&agent), listener));
     tokio::task::spawn_local(offer_sudo(Rc::clone(&agent), options.sudo_socket));
@@ -87,6 +90,13 @@ async fn live(options: Options, agent: Rc<Agent>) -> Result<(), StartError> {
     agent.processes.signal_all(told);
     tokio::time::sleep(LAST_WORDS).await;
     Ok(())
+}
+
+/// Without the option to reuse the address, which would let others inside listen on the same port beside the agent (gVisor allows that).
+fn listen_alone(address: SocketAddr) -> std::io::Result<TcpListener> {
+    let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
+    socket.bind(address)?;
+    socket.listen(BACKLOG)
 }
 
 /// A sandbox whose root cannot be written to has no `sudo`, which is no reason to have no sandbox.

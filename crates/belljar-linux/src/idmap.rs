@@ -2,7 +2,7 @@
 //!
 //! A namespace is made by a child that shares our memory and does nothing but wait; we write its maps from outside, take a
 //! descriptor of the namespace and let the child go. The namespace lives as long as the descriptor. If we die half-way, the
-//! child sees its pipe close and ends by itself.
+//! child, which holds no descriptor but its end of a pipe, sees that pipe close and ends by itself.
 
 use std::ffi::c_void;
 use std::fs;
@@ -16,7 +16,7 @@ use crate::clone::{BlockedSignals, Stack, clone_on, wait_for_clone};
 /// A user namespace in which ids `0..count` are the host's `base..base + count`, for users and groups alike.
 pub fn user_namespace(base: u32, count: u32) -> io::Result<OwnedFd> {
     let (reader, writer) = pipe_with(PipeFlags::CLOEXEC)?;
-    let mut waiter = Waiter { reader: reader.as_raw_fd(), writer: writer.as_raw_fd() };
+    let mut waiter = Waiter { reader: reader.as_raw_fd() };
     let stack = Stack::new(16 << 10)?;
     let blocked = BlockedSignals::all()?;
     // SAFETY: `wait_for_release` makes only raw system calls on its own stack, and `waiter` and `stack` outlive the child because
@@ -41,15 +41,19 @@ fn map_ids(pid: libc::pid_t, base: u32, count: u32) -> io::Result<OwnedFd> {
 
 struct Waiter {
     reader: RawFd,
-    writer: RawFd,
 }
 
 /// Runs while the parent runs too, in the same memory: `rustix` is used because it does not write the shared `errno`.
 extern "C" fn wait_for_release(argument: *mut c_void) -> libc::c_int {
     // SAFETY: the parent passed a pointer to a `Waiter` that lives until this process has ended.
     let waiter = unsafe { &*argument.cast::<Waiter>() };
-    // SAFETY: this child has its own copy of the descriptor table, and nothing else in it uses the writing end.
-    unsafe { rustix::io::close(waiter.writer) };
+    // Not only our own writing end: two of these made at once hold each other's, and would wait for each other when we die.
+    let reader = waiter.reader.cast_unsigned();
+    for (first, last) in [(0, reader.saturating_sub(1)), (reader.saturating_add(1), u32::MAX)] {
+        // SAFETY: this child has its own copy of the descriptor table and uses nothing of it but the reading end. Kernels that can map the ids of
+        // mounts have this call, so it does not fail and the shared `errno` is not written.
+        unsafe { libc::syscall(libc::SYS_close_range, first, last, 0u32) };
+    }
     // SAFETY: the reading end is open in this child's own table until it ends.
     let reader = unsafe { rustix::fd::BorrowedFd::borrow_raw(waiter.reader) };
     let mut byte = [0u8; 1];

@@ -1,45 +1,62 @@
-//! Counts what is on the machine: processes, mounts, network namespaces, interfaces, cgroups, files. Two counts that differ are a leak.
+//! Counts what one host has on the machine: processes, mounts, network namespaces, interfaces, cgroups, files. Two counts that differ are a leak.
+//!
+//! Everything of a host carries its instance's tag, so that others at work on the same machine are not counted along.
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::Duration;
 
 /// What is there, by kind.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Census(BTreeMap<String, usize>);
 
+/// Whose things are counted.
+#[derive(Debug, Clone)]
+pub struct Scope {
+    /// The tag in the names of everything that belongs to the host.
+    pub instance: String,
+    /// Where it keeps everything.
+    pub data_dir: PathBuf,
+}
+
 impl Census {
-    /// Counts now. `data_dir` is the laboratory's own.
-    pub fn take(data_dir: &Path) -> Self {
-        let mut counts = BTreeMap::new();
-        counts.insert("engine processes", engine_processes());
-        counts.insert("mounts", lines(Path::new("/proc/self/mountinfo")));
-        counts.insert("network namespaces", network_namespaces());
-        counts.insert("interfaces", entries(Path::new("/sys/class/net")));
-        counts.insert("cgroups", cgroups());
-        counts.insert("sandbox disks", entries(&data_dir.join("pool/sandboxes")));
-        counts.insert("sandbox homes", entries(&data_dir.join("sandboxes")));
-        counts.insert("staging", entries(&data_dir.join("pool/staging")));
-        counts.insert("open files of this process", entries(Path::new("/proc/self/fd")));
-        Self(counts.into_iter().map(|(kind, count): (&str, usize)| (kind.to_owned(), count)).collect())
+    /// Counts now.
+    pub fn take(scope: &Scope) -> Self {
+        let tag = format!("belljar-{}", scope.instance);
+        let data_dir = scope.data_dir.to_string_lossy().into_owned();
+        let run = PathBuf::from("/run").join(&tag).join("netns");
+        let counts = [
+            ("processes", processes(&tag)),
+            ("mounts", mounts(&[&tag, &data_dir])),
+            ("network namespaces", entries(&run)),
+            ("interfaces", interfaces(&run.join("gateway"))),
+            ("cgroups", cgroups(Path::new("/sys/fs/cgroup"), &tag)),
+            ("sandbox disks", entries(&scope.data_dir.join("pool/sandboxes"))),
+            ("sandbox homes", entries(&scope.data_dir.join("sandboxes"))),
+            ("half-made layers", entries(&scope.data_dir.join("pool/staging"))),
+            ("quota groups", quota_groups(&scope.data_dir.join("pool"))),
+            ("open files of this process", entries(Path::new("/proc/self/fd"))),
+        ];
+        Self(counts.into_iter().map(|(kind, count)| (kind.to_owned(), count)).collect())
     }
 
-    /// Counts until nothing is more than in `before`, or the time is over; then says what is more.
-    pub async fn settle(before: &Self, data_dir: &Path, tolerated: &[(&str, usize)]) -> Result<(), String> {
-        // Network namespaces and cgroups are torn down by kernel workers after the last user has gone.
+    /// Counts until nothing is more than in `before`, or half a minute is over; then says what is more.
+    pub async fn settle(before: &Self, scope: &Scope, tolerated: &[(&str, usize)]) -> Result<(), String> {
+        // Cgroups, disks and namespaces are torn down by kernel workers after their last user has gone.
         for _ in 0..300 {
-            if Self::take(data_dir).more_than(before, tolerated).is_empty() {
+            if Self::take(scope).more_than(before, tolerated).is_empty() {
                 return Ok(());
             }
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
-        let leaks = Self::take(data_dir).more_than(before, tolerated);
+        let leaks = Self::take(scope).more_than(before, tolerated);
         if leaks.is_empty() { Ok(()) } else { Err(leaks.join(", ")) }
     }
 
-    /// What is more here than in `before`, with what is tolerated of each kind.
+    /// What is more here than in `before`, beyond what is tolerated of each kind.
     pub fn more_than(&self, before: &Self, tolerated: &[(&str, usize)]) -> Vec<String> {
         self.0
             .iter()
@@ -63,39 +80,38 @@ fn entries(directory: &Path) -> usize {
     fs::read_dir(directory).map_or(0, Iterator::count)
 }
 
-fn lines(file: &Path) -> usize {
-    fs::read_to_string(file).map_or(0, |text| text.lines().count())
-}
-
-/// Processes whose name says that an engine or an agent made them. Others come and go on a machine that builds.
-fn engine_processes() -> usize {
+/// Living processes in the host's cgroups, and children of this process, dead ones included: those are ours to bury.
+fn processes(tag: &str) -> usize {
     let Ok(processes) = fs::read_dir("/proc") else { return 0 };
-    processes
-        .filter_map(Result::ok)
-        .filter_map(|entry| fs::read_to_string(entry.path().join("comm")).ok())
-        .filter(|name| ["runsc", "exe", "guest", "belljar"].iter().any(|prefix| name.starts_with(prefix)))
-        .count()
+    let me = format!("PPid:\t{}\n", std::process::id());
+    let counts = |directory: PathBuf| {
+        let status = fs::read_to_string(directory.join("status")).unwrap_or_default();
+        let ours = status.contains(&me);
+        let zombie = status.contains("State:\tZ");
+        ours || (!zombie && fs::read_to_string(directory.join("cgroup")).is_ok_and(|text| text.contains(tag)))
+    };
+    processes.filter_map(Result::ok).filter(|entry| counts(entry.path())).count()
 }
 
-fn network_namespaces() -> usize {
-    let Ok(processes) = fs::read_dir("/proc") else { return 0 };
-    let mut seen = std::collections::BTreeSet::new();
-    for entry in processes.filter_map(Result::ok) {
-        if let Ok(link) = fs::read_link(entry.path().join("ns/net")) {
-            seen.insert(link);
-        }
-    }
-    let kept = fs::read_to_string("/proc/self/mountinfo").map_or(0, |text| text.lines().filter(|line| line.contains(" nsfs ")).count());
-    seen.len() + kept
+/// Mounts that any process sees and that belong to the host: the sandboxes' own die with them or are a leak.
+fn mounts(marks: &[&str]) -> usize {
+    let text = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+    text.lines().filter(|line| marks.iter().any(|mark| line.contains(mark))).count()
 }
 
-fn cgroups() -> usize {
-    fn below(directory: &Path) -> usize {
-        let Ok(list) = fs::read_dir(directory) else { return 0 };
-        list.filter_map(Result::ok)
-            .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()))
-            .map(|entry| 1 + below(&entry.path()))
-            .sum()
-    }
-    below(Path::new("/sys/fs/cgroup"))
+/// Interfaces in the gateway's network namespace: the host ends of all slots.
+fn interfaces(gateway: &Path) -> usize {
+    let listed = Command::new("nsenter").arg(format!("--net={}", gateway.display())).args(["ip", "-o", "link"]).output();
+    listed.map_or(0, |output| String::from_utf8_lossy(&output.stdout).lines().count())
+}
+
+fn cgroups(directory: &Path, tag: &str) -> usize {
+    let Ok(list) = fs::read_dir(directory) else { return 0 };
+    let directories = list.filter_map(Result::ok).filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+    directories.map(|entry| usize::from(entry.path().to_string_lossy().contains(tag)) + cgroups(&entry.path(), tag)).sum()
+}
+
+fn quota_groups(pool: &Path) -> usize {
+    let listed = Command::new("btrfs").args(["qgroup", "show"]).arg(pool).output();
+    listed.map_or(0, |output| String::from_utf8_lossy(&output.stdout).lines().filter(|line| line.starts_with("0/")).count())
 }

@@ -12,6 +12,8 @@ use belljar_runtime_gvisor::{GvisorConfig, GvisorRuntime};
 use belljar_types::{Execution, IsolationClass, SandboxId, SandboxSpec, Template};
 use tokio::sync::OnceCell;
 
+use crate::Scope;
+
 /// Why there is no laboratory.
 #[derive(Debug, thiserror::Error)]
 pub enum LabError {
@@ -70,7 +72,24 @@ impl Lab {
     /// The laboratory of this process.
     pub async fn get() -> &'static Self {
         static LAB: OnceCell<Lab> = OnceCell::const_new();
-        LAB.get_or_init(|| async { Self::open().await.unwrap_or_else(|error| panic!("{}", chain(&error))) }).await
+        let open = || async {
+            let lab = Self::open().await.unwrap_or_else(|error| panic!("{}", chain(&error)));
+            lab.clear().await.unwrap_or_else(|error| panic!("clear the laboratory: {}", chain(&error)));
+            lab
+        };
+        LAB.get_or_init(open).await
+    }
+
+    /// Destroys every sandbox: those of tests that failed, or of a maker that was killed.
+    pub async fn clear(&self) -> Result<(), RuntimeError> {
+        for class in [IsolationClass::Container, IsolationClass::Gvisor] {
+            let runtime = self.runtime(class);
+            for found in runtime.inventory().await? {
+                runtime.destroy(&found.id).await?;
+            }
+        }
+        self.host.settle().await;
+        Ok(())
     }
 
     /// Opens the host on `.cache/lab` of the repository, with the base template in it.
@@ -121,6 +140,11 @@ impl Lab {
             .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
             .filter(|pid: &u32| std::fs::read_to_string(format!("/proc/{pid}/cgroup")).is_ok_and(|text| text.contains(id.as_str())))
             .collect()
+    }
+
+    /// Whose things a census counts.
+    pub fn scope(&self) -> Scope {
+        Scope { instance: self.host.instance().to_owned(), data_dir: self.data_dir.clone() }
     }
 
     /// A spec on the base template.

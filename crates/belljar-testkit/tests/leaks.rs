@@ -1,12 +1,13 @@
 //! Creating and killing leaves the machine as it was: processes, mounts, network namespaces, interfaces, cgroups, files.
 //!
 //! A quick slice by default, 1,000 of each class with `BELLJAR_FULL=1`.
+#![expect(clippy::print_stdout, reason = "whoever runs the long version wants to see that it moves")]
 
 use belljar_testkit::{Census, Lab, block_on, run, scaled};
 use belljar_types::IsolationClass;
 
 /// What pools and lazy connections may hold more than at the first count.
-const POOLED: &[(&str, usize)] = &[("open files of this process", 24)];
+const POOLED: &[(&str, usize)] = &[("open files of this process", 40)];
 
 async fn create_and_kill(class: IsolationClass, count: u64) {
     let lab = Lab::get().await;
@@ -15,7 +16,7 @@ async fn create_and_kill(class: IsolationClass, count: u64) {
         lab.sandbox(class).await.destroy().await;
     }
     lab.host.settle().await;
-    let before = Census::take(&lab.data_dir);
+    let before = Census::take(&lab.scope());
     println!("{class}: before {before}");
     for round in 0..count {
         let (one, two) = tokio::join!(lab.sandbox(class), lab.sandbox(class));
@@ -25,8 +26,8 @@ async fn create_and_kill(class: IsolationClass, count: u64) {
         tokio::join!(one.destroy(), two.destroy());
     }
     lab.host.settle().await;
-    assert_eq!(Census::settle(&before, &lab.data_dir, POOLED).await, Ok(()), "after {} {class} sandboxes", count * 2);
-    println!("{class}: after {} sandboxes {}", count * 2, Census::take(&lab.data_dir));
+    assert_eq!(Census::settle(&before, &lab.scope(), POOLED).await, Ok(()), "after {} {class} sandboxes", count * 2);
+    println!("{class}: after {} sandboxes: {}", count * 2, Census::take(&lab.scope()));
 }
 
 /// One test, so that the classes do not count each other's sandboxes.

@@ -18,7 +18,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             ["make", "container"] => make(IsolationClass::Container).await?,
             ["make", "gvisor"] => make(IsolationClass::Gvisor).await?,
             ["recover"] => recover().await?,
-            ["close"] => Lab::open().await?.host.close().await?,
+            ["close"] => {
+                let lab = Lab::open().await?;
+                lab.clear().await?;
+                lab.host.close().await?;
+            }
             _ => return Err("usage: lab prepare | make container|gvisor | recover | close".into()),
         }
         Ok(())
@@ -48,14 +52,8 @@ async fn make(class: IsolationClass) -> Result<(), Box<dyn std::error::Error>> {
 
 async fn recover() -> Result<(), Box<dyn std::error::Error>> {
     let lab = Lab::open().await?;
-    for class in [IsolationClass::Container, IsolationClass::Gvisor] {
-        let runtime = lab.runtime(class);
-        for found in runtime.inventory().await? {
-            runtime.destroy(&found.id).await?;
-        }
-    }
-    lab.host.settle().await;
-    println!("{}", serde_json::to_string(&Census::take(&lab.data_dir))?);
+    lab.clear().await?;
+    println!("{}", serde_json::to_string(&Census::take(&lab.scope()))?);
     Ok(())
 }
 
