@@ -16,9 +16,11 @@ impl Inner {
         match self.layout.kind() {
             LayoutKind::V2 => Check::pass(NAME, "v2"),
             LayoutKind::Hybrid => Check::pass(NAME, "v1 controllers beside a v2 tree"),
-            LayoutKind::V1 => {
-                Check::warn(NAME, "v1 only", "mount cgroup v2 as well: without it ends of sandboxes are noticed by looking, not by notice")
-            }
+            LayoutKind::V1 => Check::warn(
+                NAME,
+                "v1 only",
+                "mount cgroup v2 as well: without it the kernel does not tell when a sandbox has ended, and it has to be asked again and again",
+            ),
         }
     }
 

@@ -1,4 +1,5 @@
-//! What sandboxes of every engine share on one host: the pool on disk, network slots, control groups and records.
+//! What sandboxes of every engine share on one host: the pool on disk, network slots, control groups, records, and the
+//! way to their agents.
 //!
 //! ```text
 //!   reserve ── record (intent) ─▶ disk with quota ─▶ cgroup with limits ─▶ handed to the engine ─▶ commit

@@ -1,6 +1,6 @@
 //! The pool: one btrfs filesystem in an image file, with layers that sandboxes share and a subvolume for each sandbox.
 //!
-//! It is an image because a disk limit that stops root needs quotas that most root filesystems here lack, and because the host's own
+//! It is an image because a disk limit that stops root needs quotas that many root filesystems lack, and because the host's own
 //! disk then cannot be filled by sandboxes. It is sparse, and freed blocks go back to the host.
 
 use std::ffi::OsStr;

@@ -109,7 +109,7 @@ pub enum RuntimeError {
         resource: &'static str,
     },
     /// The sandbox ended while it was being made or asked.
-    #[error("sandbox {id} ended: {reason:?}")]
+    #[error("sandbox {id} ended: {reason}{}{detail}", if detail.is_empty() { "" } else { "; " })]
     Ended {
         /// The sandbox.
         id: SandboxId,
@@ -184,4 +184,18 @@ pub trait Runtime: Send + Sync {
 
     /// Makes a new sandbox from a snapshot, or fails leaving nothing. `spec.layers` is ignored: the snapshot has them.
     async fn fork(&self, snapshot: &SnapshotId, spec: &SandboxSpec) -> Result<Execution, RuntimeError>;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_end_is_told_with_the_last_words_if_there_were_any() {
+        let id: SandboxId = "abcdefgh01234567".parse().unwrap();
+        let ended =
+            |detail: &str| RuntimeError::Ended { id: id.clone(), reason: EndReason::OutOfMemory, detail: detail.to_owned() }.to_string();
+        assert_eq!(ended(""), "sandbox abcdefgh01234567 ended: it needed more memory than it is allowed");
+        assert_eq!(ended("cannot map"), "sandbox abcdefgh01234567 ended: it needed more memory than it is allowed; cannot map");
+    }
 }

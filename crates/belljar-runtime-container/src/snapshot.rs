@@ -1,4 +1,4 @@
-//! Snapshots and forks are not offered yet, and said so before anything is touched.
+//! Snapshots and forks are not offered yet, and whoever asks is told so before anything is touched.
 //!
 //! What they will be made of is there already: a sandbox's root is a list of layers and one upper directory in a subvolume of its own,
 //! so a snapshot of its files is that directory renamed into a layer. Memory stays in the kernel, which this class cannot copy.
@@ -17,6 +17,6 @@ pub(crate) const CAPABILITIES: Capabilities = Capabilities {
 };
 
 pub(crate) fn unsupported(verb: &'static str) -> RuntimeError {
-    let reason = "processes of this class live in the host's kernel and cannot be copied; use the gvisor class".to_owned();
+    let reason = "this version cannot copy what runs in the host's kernel; make a new sandbox from the same template instead".to_owned();
     RuntimeError::Unsupported { class: IsolationClass::Container, verb, reason }
 }

@@ -14,20 +14,20 @@
 //!
 //! # What is peculiar about runsc, and where it is dealt with
 //! * **(a)** Versions before 20240807 take every network namespace of a kernel ≥ 6.11 for the host's own and refuse it. They are started with a
-//!   `/proc/sys` that holds only what they need: [`launch`]. A private `/proc/meminfo` tells the sandbox its own memory limit at that occasion.
+//!   `/proc/sys` that holds only what they need: `launch`. A private `/proc/meminfo` tells the sandbox its own memory limit at that occasion.
 //! * **(b)** A bound host socket makes checkpoints fail, so the agent is reached by TCP through the slot, with a token
-//!   ([`belljar_host::Host::agent`]), and there is `--host-uds=none`: [`launch`].
+//!   ([`belljar_host::Host::agent`]), and there is `--host-uds=none`: `launch`.
 //! * **(c)** It takes the address and routes off the slot's interface, for its own stack. The host puts them back when a slot is used again.
-//! * **(d)** Without `--net-disconnect-ok` nothing can be checkpointed while a TCP connection exists: [`launch`].
+//! * **(d)** Without `--net-disconnect-ok` nothing can be checkpointed while a TCP connection exists: `launch`.
 //! * **(e)** It ignores the set-user-ID bit, so `sudo` is the agent under another name. This crate gives root inside the
-//!   capabilities that this takes, and no more: [`bundle`].
-//! * **(f)** It takes its root for itself alone (`--file-access=exclusive`): what is needed in it is written before the start ([`lifecycle`]), everything
+//!   capabilities that this takes, and no more: `bundle`.
+//! * **(f)** It takes its root for itself alone (`--file-access=exclusive`): what is needed in it is written before the start (`lifecycle`), everything
 //!   later goes through the agent.
 //! * A process of the sandbox is two on the host, so the group's limit on processes is a backstop that ends the sandbox; the limit
-//!   that a fork bomb meets is the sentry's own: [`bundle`].
-//! * When memory runs out, the host's kernel kills a stub, and the sentry ends that process with code 1, not with a signal; [`oom`] sees to
+//!   that a fork bomb meets is the sentry's own: `bundle`.
+//! * When memory runs out, the host's kernel kills a stub, and the sentry ends that process with code 1, not with a signal; `oom` sees to
 //!   it that the victim is not the sentry.
-//! * It covers an empty `/tmp` with a filesystem in memory unless told of a mount there: [`bundle`].
+//! * It covers an empty `/tmp` with a filesystem in memory unless told of a mount there: `bundle`.
 
 mod bundle;
 mod config;

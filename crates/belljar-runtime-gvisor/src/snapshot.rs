@@ -7,6 +7,6 @@ pub(crate) fn unsupported(verb: &'static str) -> RuntimeError {
     RuntimeError::Unsupported {
         class: IsolationClass::Gvisor,
         verb,
-        reason: "runsc's checkpoints are not wired up in this version; make a new sandbox from the same template instead".to_owned(),
+        reason: "this version cannot take checkpoints with runsc; make a new sandbox from the same template instead".to_owned(),
     }
 }

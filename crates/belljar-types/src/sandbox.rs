@@ -1,6 +1,7 @@
 //! What an engine is asked to make, and what it says it made.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::time::SystemTime;
 
 use crate::{ExecutionId, IsolationClass, LayerDigest, Limits, SandboxId, TemplateDefaults};
@@ -90,4 +91,14 @@ pub enum EndReason {
     OutOfMemory,
     /// It ended by itself: the agent or the engine exited.
     Exited,
+}
+
+impl fmt::Display for EndReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Killed => "it was killed on request",
+            Self::OutOfMemory => "it needed more memory than it is allowed",
+            Self::Exited => "it stopped by itself",
+        })
+    }
 }
