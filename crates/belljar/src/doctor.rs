@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use belljar_core::{DoctorReport, SharedKernel};
 use belljar_host::{Host, HostConfig};
+use belljar_image::LayerStore;
 use belljar_ports::Runtime;
 use belljar_runtime_container::{ContainerConfig, ContainerRuntime};
 use belljar_runtime_gvisor::{GvisorConfig, GvisorRuntime};
@@ -19,6 +20,9 @@ pub(crate) struct Arguments {
     /// Where Belljar keeps its layers and sandboxes
     #[arg(long, env = "BELLJAR_DATA_DIR", default_value = "/var/lib/belljar", value_name = "DIRECTORY")]
     data_dir: PathBuf,
+    /// The static agent that is put into sandboxes; looked for beside this program when not given
+    #[arg(long, env = "BELLJAR_GUEST", value_name = "FILE")]
+    guest: Option<PathBuf>,
     /// Count classes that share the host's kernel as usable
     #[arg(long)]
     allow_shared_kernel: bool,
@@ -32,6 +36,9 @@ pub(crate) struct Arguments {
 pub(crate) async fn run(arguments: Arguments) -> Result<ExitCode, Box<dyn std::error::Error>> {
     let shared = if arguments.allow_shared_kernel { SharedKernel::Allowed } else { SharedKernel::Refused };
     let host = Host::open(HostConfig::new(&arguments.data_dir)).await?;
+    if let Some(agent) = arguments.guest.or_else(agent_beside_this_program) {
+        host.set_agent_layer(LayerStore::open(host.pool_directory())?.agent_layer(&agent)?);
+    }
     let engines: [Arc<dyn Runtime>; 2] = [
         Arc::new(GvisorRuntime::new(Arc::clone(&host), GvisorConfig::default())),
         Arc::new(ContainerRuntime::new(Arc::clone(&host), ContainerConfig::default())),
@@ -48,6 +55,11 @@ pub(crate) async fn run(arguments: Arguments) -> Result<ExitCode, Box<dyn std::e
         print!("{report}");
     }
     Ok(if report.usable() { ExitCode::SUCCESS } else { ExitCode::from(2) })
+}
+
+fn agent_beside_this_program() -> Option<PathBuf> {
+    let agent = std::env::current_exe().ok()?.with_file_name("belljar-guest");
+    agent.exists().then_some(agent)
 }
 
 /// The strongest class is named although this version cannot provide it, so that nobody wonders why it was passed over.
