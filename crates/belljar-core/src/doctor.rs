@@ -6,9 +6,6 @@ use belljar_types::{Check, CheckOutcome, EngineReport, IsolationRequest};
 
 use crate::{ClassChoice, SharedKernel, choose_class};
 
-/// An engine older than this is worth a warning: isolation bugs get fixed all the time.
-const OLD_AFTER_DAYS: u64 = 365;
-
 /// The state of a host, as found by trying.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct DoctorReport {
@@ -26,15 +23,6 @@ impl DoctorReport {
     /// Puts the report together.
     pub fn new(host: Vec<Check>, mut engines: Vec<EngineReport>, shared: SharedKernel) -> Self {
         engines.sort_by_key(|report| std::cmp::Reverse(report.class));
-        for engine in &mut engines {
-            if let Some(days) = engine.age_days.filter(|days| *days > OLD_AFTER_DAYS) {
-                engine.checks.push(Check::warn(
-                    "age",
-                    format!("{days} days"),
-                    "install a newer release; isolation bugs are fixed all the time",
-                ));
-            }
-        }
         let auto = choose_class(IsolationRequest::Auto, &engines, shared).map_err(|error| error.to_string());
         Self { host, engines, auto, allow_shared_kernel: shared }
     }
@@ -84,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_check_shows_with_its_fix_and_old_engines_are_marked() {
+    fn every_check_shows_with_its_fix_and_every_engine_with_its_age() {
         let engine = EngineReport {
             class: IsolationClass::Gvisor,
             version: "runsc 20240729.0".to_owned(),
@@ -94,7 +82,7 @@ mod tests {
         let report = DoctorReport::new(vec![Check::warn("swap", "on", "turn it off")], vec![engine], SharedKernel::Refused);
         let text = report.to_string();
         assert!(report.usable());
-        for expected in ["warn swap: on", "fix: turn it off", "839 days old", "warn age: 839 days", "auto takes gvisor"] {
+        for expected in ["warn swap: on", "fix: turn it off", "839 days old", "auto takes gvisor"] {
             assert!(text.contains(expected), "{expected} not in:\n{text}");
         }
     }
