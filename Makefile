@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup guest build test test-full bench clean
+.PHONY: help setup guest build test test-full fuzz bench clean
 
 TARGET := x86_64-unknown-linux-gnu
 TARGET_DIR := $(or $(CARGO_TARGET_DIR),target)
@@ -27,6 +27,9 @@ test: ## everything that must hold, quick slice (root)
 
 test-full: ## the same with the full counts: 1,000 creates per class, 200 kills, 1 GiB files (root)
 	@BELLJAR_FULL=1 scripts/test
+
+fuzz: ## feed what a hostile guest can send to the code that reads it, 30 s a target (nightly compiler, cargo-fuzz)
+	@scripts/fuzz
 
 bench: guest ## measure against bwrap, runsc and crun; writes bench/results/ (root)
 	cargo run --locked --release --package belljar-testkit --bin bench
