@@ -10,9 +10,9 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use belljar_linux::mount::{Overlay, Restrictions, copy_tree};
+use belljar_linux::mount::{Overlay, Restrictions};
 use belljar_linux::shim::{in_private_mounts, join_before_exec};
-use rustix::fs::CWD;
+use rustix::fs::{CWD, Mode, OFlags};
 use rustix::mount::{MountFlags, MoveMountFlags, mount, mount_bind, move_mount};
 
 use crate::errors::EngineError;
@@ -98,7 +98,7 @@ impl Launch<'_> {
         Err(EngineError::Failed { runsc: self.runsc.path.clone(), status: status.to_string(), said: self.files.last_words() })
     }
 
-    /// Runs in the private mount namespace. Layers are copied there: no mount of another namespace can be.
+    /// Runs in the private mount namespace. Layers are opened there: an overlay takes none that belong to another namespace.
     fn spawn(&self, command: &mut Command) -> Result<Child, EngineError> {
         let at_root = |source| EngineError::Root { path: self.files.root.clone(), source };
         let lower = self.layers.iter().map(|path| open_layer(path)).collect::<Result<Vec<_>, _>>()?;
@@ -152,7 +152,8 @@ pub(crate) fn disguise_host(runsc: &Runsc, memory_bytes: Option<u64>) -> io::Res
 }
 
 fn open_layer(path: &Path) -> Result<OwnedFd, EngineError> {
-    copy_tree(path).map_err(|source| EngineError::Layer { path: path.to_owned(), source })
+    let opened = rustix::fs::open(path, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NOFOLLOW, Mode::empty());
+    opened.map_err(|errno| EngineError::Layer { path: path.to_owned(), source: errno.into() })
 }
 
 fn last_words(log: &Path) -> io::Result<String> {

@@ -17,8 +17,8 @@ use super::{FileIdentity, Restrictions, memory_filesystem};
 
 /// An overlay root, and what it is made of.
 ///
-/// Layers and the writable directory are detached mounts ([`super::copy_tree`]). They may be attached and detached again meanwhile, so
-/// nothing else can be made of them afterwards.
+/// Layers and the writable directory are detached mounts ([`super::copy_tree`]), or directories opened in the caller's own mount
+/// namespace. Detached ones may be attached meanwhile, so nothing else can be made of them afterwards.
 #[derive(Debug)]
 pub struct Overlay<'a> {
     /// Read-only layers, lowest first.

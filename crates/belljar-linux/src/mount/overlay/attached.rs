@@ -10,6 +10,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::OnceLock;
 
 use rustix::fs::{CWD, Mode};
+use rustix::io::Errno;
 use rustix::mount::{MountFlags, MoveMountFlags, OpenTreeFlags, UnmountFlags, move_mount, open_tree, unmount};
 use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space};
 
@@ -24,6 +25,11 @@ const WHOLE: &str = "o";
 
 pub(super) fn mount(overlay: &Overlay<'_>, restrictions: Restrictions) -> io::Result<OwnedFd> {
     let namespace = starting_point()?;
+    let copies = overlay.lower.iter().map(|layer| detached_copy(*layer)).collect::<io::Result<Vec<_>>>()?;
+    let lower: Vec<_> = overlay.lower.iter().zip(&copies).map(|(layer, copy)| copy.as_ref().map_or(*layer, AsFd::as_fd)).collect();
+    let writable = detached_copy(overlay.writable)?;
+    let writable = writable.as_ref().map_or(overlay.writable, AsFd::as_fd);
+    let overlay = &Overlay { lower: &lower, writable, root_id: overlay.root_id };
     std::thread::scope(|scope| {
         let thread = std::thread::Builder::new().name("overlay".into()).spawn_scoped(scope, || {
             enter_private_copy(namespace)?;
@@ -36,6 +42,15 @@ pub(super) fn mount(overlay: &Overlay<'_>, restrictions: Restrictions) -> io::Re
         restrict(mount.as_fd(), restrictions)?;
         Ok(mount)
     })
+}
+
+/// Of a directory in the caller's own mount namespace. These kernels cannot copy what is detached already, and need not.
+fn detached_copy(layer: BorrowedFd<'_>) -> io::Result<Option<OwnedFd>> {
+    match open_tree(layer, "", OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC | OpenTreeFlags::AT_EMPTY_PATH) {
+        Ok(copy) => Ok(Some(copy)),
+        Err(Errno::INVAL) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
 }
 
 /// A namespace with next to nothing in it, so that a copy of it costs next to nothing.
