@@ -11,11 +11,13 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError, RwLock};
+use std::time::{Duration, Instant};
 
 use belljar_linux::btrfs::{self, QuotaKind};
 use belljar_linux::loopdev;
 use belljar_types::SandboxId;
 use rustix::fs::{AtFlags, Mode, OFlags};
+use rustix::io::Errno;
 use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 
 use crate::config::Places;
@@ -136,8 +138,7 @@ impl Pool {
     pub(crate) fn close(&self, places: &Places) -> Result<(), HostError> {
         let mut open = self.open.write().unwrap_or_else(PoisonError::into_inner);
         if open.take().is_some() {
-            let unmounted = unmount(&places.pool, UnmountFlags::empty());
-            unmounted.map_err(|errno| HostError::Pool {
+            unmount_patiently(&places.pool).map_err(|errno| HostError::Pool {
                 operation: "unmount the image",
                 path: places.pool.clone(),
                 source: errno.into(),
@@ -215,4 +216,16 @@ fn empty(directory: &Path) -> io::Result<()> {
         if entry.file_type()?.is_dir() { fs::remove_dir_all(entry.path())? } else { fs::remove_file(entry.path())? }
     }
     Ok(())
+}
+
+/// A program that this process is just starting, for whatever reason, has copies of its descriptors until its first instruction.
+fn unmount_patiently(pool: &Path) -> Result<(), Errno> {
+    const PATIENCE: Duration = Duration::from_secs(5);
+    let started = Instant::now();
+    loop {
+        match unmount(pool, UnmountFlags::empty()) {
+            Err(Errno::BUSY) if started.elapsed() < PATIENCE => std::thread::sleep(Duration::from_millis(20)),
+            unmounted => return unmounted,
+        }
+    }
 }
