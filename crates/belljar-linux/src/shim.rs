@@ -34,10 +34,10 @@ fn leave_shared_mounts() -> io::Result<()> {
 }
 
 /// Makes the program that `command` starts join a control group before its first instruction, so that nothing it does or starts escapes
-/// the group's limits. `procs` are the `cgroup.procs` files of the group, one for each hierarchy.
-pub fn join_before_exec(command: &mut Command, procs: &[PathBuf]) -> io::Result<()> {
+/// the group's limits. `joins` are the files of the group to write to, one for each hierarchy; a child that was just forked has one thread.
+pub fn join_before_exec(command: &mut Command, joins: &[PathBuf]) -> io::Result<()> {
     let open = |path| OpenOptions::new().write(true).open(path).map(OwnedFd::from);
-    let files = procs.iter().map(open).collect::<io::Result<Vec<_>>>()?;
+    let files = joins.iter().map(open).collect::<io::Result<Vec<_>>>()?;
     // SAFETY: the closure runs in the forked child and makes nothing but `write` calls on descriptors it owns, which is
     // async-signal-safe; it allocates nothing, takes no lock, and an error is a plain number.
     unsafe { command.pre_exec(move || files.iter().try_for_each(attach_self)) };

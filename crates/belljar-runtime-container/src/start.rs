@@ -121,9 +121,9 @@ fn limits() -> io::Result<Vec<ProcessLimit>> {
 
 fn membership(cgroup: &Cgroup) -> Result<Membership, ContainerError> {
     let unified = cgroup.v2_path();
-    let v1 = cgroup.procs_paths().into_iter().filter(|path| path.parent() != unified.as_deref());
+    let v1 = cgroup.join_paths().into_iter().filter(|path| path.parent() != unified.as_deref());
     Ok(Membership {
-        tasks: v1.map(|path| open_for_writing(&path.with_file_name("tasks"))).collect::<Result<_, _>>()?,
+        tasks: v1.map(|path| open_for_writing(&path)).collect::<Result<_, _>>()?,
         unified: unified.as_deref().map(open).transpose()?,
     })
 }

@@ -72,7 +72,7 @@ pub(crate) struct Launch<'a> {
     pub(crate) layers: &'a [PathBuf],
     /// The directory with `upper` and `work`.
     pub(crate) disk: &'a Path,
-    /// The `cgroup.procs` files to join.
+    /// The files of the control group to write to, to join it.
     pub(crate) cgroup: &'a [PathBuf],
     pub(crate) memory_bytes: u64,
     pub(crate) direct_files: bool,

@@ -125,7 +125,7 @@ fn prepare_and_launch(reservation: &Reservation, runsc: &Runsc, files: &Files, d
     cgroup.set_pids_limit(bundle::host_tasks(record.spec.limits.pids))?;
     let disk = upper.parent().unwrap_or(upper);
     let memory_bytes = record.spec.limits.memory_bytes;
-    Launch { runsc, files, layers, disk, cgroup: &cgroup.procs_paths(), memory_bytes, direct_files }.run()?;
+    Launch { runsc, files, layers, disk, cgroup: &cgroup.join_paths(), memory_bytes, direct_files }.run()?;
     let protected = sentry_pid(files).and_then(|sentry| oom::prefer_stubs(cgroup, sentry));
     if !matches!(protected, Ok(true)) {
         tracing::warn!(sandbox_id = %record.id, ?protected, "running out of memory may end this sandbox and not one process of it");

@@ -61,6 +61,13 @@ impl Cgroup {
         self.tree.nodes.iter().map(|node| node.path.join(&*self.name).join("cgroup.procs")).collect()
     }
 
+    /// The same for a process that has one thread only, much cheaper on v1: moving a lone thread takes no lock for which the kernel would wait out
+    /// every processor, as moving a whole process does (10 ms each time, measured).
+    pub fn join_paths(&self) -> Vec<PathBuf> {
+        let file = |node: &Node| if node.hierarchy.v2 { "cgroup.procs" } else { "tasks" };
+        self.tree.nodes.iter().map(|node| node.path.join(&*self.name).join(file(node))).collect()
+    }
+
     /// Whether any directory of it exists.
     pub fn exists(&self) -> bool {
         self.tree
