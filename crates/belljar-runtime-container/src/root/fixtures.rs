@@ -3,6 +3,7 @@
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
+use std::time::{Duration, Instant};
 
 use belljar_linux::launch::Attach;
 use belljar_linux::mount::{self, FileIdentity, Restrictions};
@@ -21,6 +22,10 @@ const LINKS: [(&str, &str); 5] = [
 /// What `nproc`, the C library and allocators ask for.
 const PROCESSOR_FILES: [&str; 3] = ["online", "possible", "present"];
 const PROCESSORS: &str = "devices/system/cpu";
+
+/// How long another sandbox may take to start.
+const OTHERS_START: Duration = Duration::from_secs(2);
+const NEXT_TRY: Duration = Duration::from_micros(200);
 
 const SMALL: u64 = 256 << 10;
 const RUN_BYTES: u64 = 64 << 20;
@@ -85,8 +90,19 @@ fn facts() -> io::Result<OwnedFd> {
         rustix::io::write(&file, &content)?;
         rustix::fs::fchmod(&file, readable)?;
     }
-    mount::restrict(mount.as_fd(), Restrictions::READ_ONLY)?;
+    make_read_only(&mount)?;
     Ok(mount)
+}
+
+/// Another sandbox that starts at this moment has a copy of what we just wrote with, until it closes all it was born with: a millisecond or two.
+fn make_read_only(mount: &OwnedFd) -> io::Result<()> {
+    let started = Instant::now();
+    loop {
+        match mount::restrict(mount.as_fd(), Restrictions::READ_ONLY) {
+            Err(error) if error.kind() == io::ErrorKind::ResourceBusy && started.elapsed() < OTHERS_START => std::thread::sleep(NEXT_TRY),
+            done => return done,
+        }
+    }
 }
 
 fn make_directory(mount: &OwnedFd, path: &str) -> io::Result<()> {
