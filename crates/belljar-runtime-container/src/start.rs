@@ -26,6 +26,8 @@ const PATH: &CStr = c"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sb
 const OOM_SCORE: &CStr = c"0";
 
 const DESCRIPTORS: (u64, u64) = (65_536, 1 << 20);
+/// User namespaces kept for slots to come, each a descriptor: about as many as are in stock or being cleaned at one time.
+const NAMESPACES_KEPT: usize = 32;
 const LOCKED_MEMORY: u64 = 8 << 20;
 const MESSAGE_QUEUES: u64 = 819_200;
 
@@ -34,7 +36,7 @@ const MESSAGE_QUEUES: u64 = 819_200;
 pub(crate) struct Starter {
     filter: Arc<Program>,
     masks: Masks,
-    /// A slot's user ids never change, so neither does its namespace.
+    /// A slot's user ids never change, so neither does its namespace. Some are kept; which ones matters little.
     users: Mutex<HashMap<u32, Arc<OwnedFd>>>,
     mounts_from: OnceLock<Arc<OwnedFd>>,
 }
@@ -99,7 +101,13 @@ impl Starter {
             return Ok(Arc::clone(users));
         }
         let made = idmap::user_namespace(base, count).map_err(|source| ContainerError::Users { base, source })?;
-        Ok(Arc::clone(known().entry(base).or_insert(Arc::new(made))))
+        let mut known = known();
+        if known.len() >= NAMESPACES_KEPT
+            && let Some(any) = known.keys().next().copied()
+        {
+            known.remove(&any);
+        }
+        Ok(Arc::clone(known.entry(base).or_insert(Arc::new(made))))
     }
 }
 
