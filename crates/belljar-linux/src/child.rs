@@ -1,13 +1,19 @@
 //! Starting a process as another user in a session of its own, and saying exactly which step failed.
 //!
 //! `std::process::Command` cannot say whether it was the directory, the user or the program that was wrong, and runs closures between fork and
-//! exec. Here the child only makes system calls on memory that was prepared before the fork, which is all that is allowed in the child of a process
-//! with threads, and reports the failed step through a pipe.
+//! exec. Here the child only makes system calls on memory that was prepared beforehand, which is all that is allowed in the child of a process
+//! with threads, and reports the failed step through a pipe. It shares that memory until it executes its program: copying an address space
+//! for it would cost several milliseconds in gVisor.
 
 use std::ffi::CString;
 use std::io::Read;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::ptr;
+
+use crate::clone::Stack;
+
+/// What the child's few frames need, many times over.
+const STACK: usize = 64 << 10;
 
 /// As whom a child runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -87,12 +93,12 @@ pub fn spawn(plan: &ChildPlan<'_>) -> Result<u32, ChildError> {
     let pointers = |texts: &[CString]| texts.iter().map(|t| t.as_ptr()).chain([ptr::null()]).collect();
     let prepared = Prepared { plan, argv: pointers(&plan.argv), env: pointers(&plan.env), report: writer.as_raw_fd() };
 
+    let stack = Stack::new(STACK).map_err(fork_failed)?;
     let blocked = block_all_signals();
-    // SAFETY: the child runs only `child_main`, which makes async-signal-safe system calls on memory prepared above and never returns.
-    let pid = unsafe { libc::fork() };
-    if pid == 0 {
-        child_main(&prepared);
-    }
+    let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD;
+    // SAFETY: the child runs only `child_main`, which makes system calls on memory prepared above, on a stack of its own, and never returns; this
+    // thread sleeps until the child has executed a program or ended, so all of it outlives the child's use.
+    let pid = unsafe { libc::clone(child_main, stack.top(), flags, (&raw const prepared).cast_mut().cast()) };
     let forked = if pid < 0 { Err(fork_failed(std::io::Error::last_os_error())) } else { Ok(pid.unsigned_abs()) };
     restore_signals(&blocked);
     drop(writer);
@@ -154,8 +160,10 @@ fn restore_signals(before: &libc::sigset_t) {
     unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, before, ptr::null_mut()) };
 }
 
-/// The child's life between fork and exec. Allocates nothing, takes no lock, never returns.
-fn child_main(prepared: &Prepared<'_>) -> ! {
+/// The child's life between clone and exec, in its parent's memory. Allocates nothing, takes no lock, never returns.
+extern "C" fn child_main(argument: *mut libc::c_void) -> libc::c_int {
+    // SAFETY: `spawn` passed a pointer to a `Prepared` and sleeps until this process is done with it.
+    let prepared = unsafe { &*argument.cast::<Prepared<'_>>() };
     let Err((step, errno)) = steps(prepared);
     let [e0, e1, e2, e3] = errno.to_ne_bytes();
     let report = [step as u8, e0, e1, e2, e3];

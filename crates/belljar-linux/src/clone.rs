@@ -31,6 +31,12 @@ impl Stack {
         }
         Ok(stack)
     }
+
+    /// Where it begins, for the older call, which takes its end and not its length.
+    pub(crate) fn top(&self) -> *mut c_void {
+        // SAFETY: one past the end of the mapping, which is page-aligned as the ABI's 16 bytes need.
+        unsafe { self.base.as_ptr().byte_add(self.length) }
+    }
 }
 
 impl Drop for Stack {

@@ -15,35 +15,44 @@ mod scene;
 #[path = "escape/target.rs"]
 mod target;
 
+use std::sync::{Mutex, PoisonError};
+
 use belljar_testkit::block_on;
 use belljar_types::IsolationClass;
 
+/// Each test looks at the whole machine for what its own attempts may have done.
+fn one_at_a_time(test: impl Future<Output = ()>) {
+    static TURN: Mutex<()> = Mutex::new(());
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    block_on(test);
+}
+
 #[test]
 fn nobody_gets_out_of_a_container() {
-    block_on(attempt::all(IsolationClass::Container));
+    one_at_a_time(attempt::all(IsolationClass::Container));
 }
 
 #[test]
 fn nobody_gets_out_of_gvisor() {
-    block_on(attempt::all(IsolationClass::Gvisor));
+    one_at_a_time(attempt::all(IsolationClass::Gvisor));
 }
 
 #[test]
 fn no_race_makes_the_host_touch_its_own_files_for_a_container() {
-    block_on(races::all(IsolationClass::Container));
+    one_at_a_time(races::all(IsolationClass::Container));
 }
 
 #[test]
 fn no_race_makes_the_host_touch_its_own_files_for_gvisor() {
-    block_on(races::all(IsolationClass::Gvisor));
+    one_at_a_time(races::all(IsolationClass::Gvisor));
 }
 
 #[test]
 fn public_checkers_find_nothing_in_a_container() {
-    block_on(checkers::all(IsolationClass::Container));
+    one_at_a_time(checkers::all(IsolationClass::Container));
 }
 
 #[test]
 fn public_checkers_find_nothing_in_gvisor() {
-    block_on(checkers::all(IsolationClass::Gvisor));
+    one_at_a_time(checkers::all(IsolationClass::Gvisor));
 }

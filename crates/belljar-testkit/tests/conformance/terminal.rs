@@ -61,7 +61,8 @@ pub(crate) async fn resizing_is_seen_inside(class: IsolationClass) {
     typist.see("/dev/pts/").await;
     typist.see("set=0").await;
     sandbox.guest.resize(&typist.spec.id, PtySize { columns: 100, rows: 30 }).await.unwrap();
-    typist.type_in(&*sandbox.guest, "\n").await;
+    // A shell runs its trap between two commands, so it needs one after the news has reached it.
+    typist.type_in(&*sandbox.guest, "sleep 2\n").await;
     typist.see("window=30 100").await;
     sandbox.destroy().await;
 }
