@@ -9,7 +9,7 @@ pub struct Usage {
     pub memory_bytes: u64,
     /// Most memory so far, in bytes.
     pub memory_peak_bytes: u64,
-    /// Bytes added to the template on disk.
+    /// Bytes added to the template on disk, as of the filesystem's last commit: up to a minute late. The limit is enforced at once all the same.
     pub disk_bytes: u64,
     /// Processes and threads now (on the gVisor class: of the engine).
     pub pids: u32,

@@ -103,6 +103,8 @@ pub(crate) async fn usage_is_counted(class: IsolationClass) {
     let after = sandbox.runtime.usage(id).await.unwrap();
     assert!(after.cpu_micros > before.cpu_micros + 50_000, "{before:?} {after:?}");
     assert!(after.memory_bytes > 0 && after.memory_peak_bytes >= after.memory_bytes / 2 && after.pids > 0, "{after:?}");
+    // The quota counts what the filesystem has committed, which it does by itself only every half minute or so.
+    std::process::Command::new("sync").arg("-f").arg(lab.data_dir.join("pool")).status().unwrap();
     until(|| async { sandbox.runtime.usage(id).await.unwrap().disk_bytes >= 20_000_000 }).await;
     sandbox.destroy().await;
 }
