@@ -10,7 +10,7 @@ use std::io::Read;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::ptr;
 
-use crate::clone::Stack;
+use crate::clone::{BlockedSignals, Stack};
 
 /// What the child's few frames need, many times over.
 const STACK: usize = 64 << 10;
@@ -94,13 +94,13 @@ pub fn spawn(plan: &ChildPlan<'_>) -> Result<u32, ChildError> {
     let prepared = Prepared { plan, argv: pointers(&plan.argv), env: pointers(&plan.env), report: writer.as_raw_fd() };
 
     let stack = Stack::new(STACK).map_err(fork_failed)?;
-    let blocked = block_all_signals();
+    let blocked = BlockedSignals::all().map_err(fork_failed)?;
     let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD;
     // SAFETY: the child runs only `child_main`, which makes system calls on memory prepared above, on a stack of its own, and never returns; this
     // thread sleeps until the child has executed a program or ended, so all of it outlives the child's use.
     let pid = unsafe { libc::clone(child_main, stack.top(), flags, (&raw const prepared).cast_mut().cast()) };
     let forked = if pid < 0 { Err(fork_failed(std::io::Error::last_os_error())) } else { Ok(pid.unsigned_abs()) };
-    restore_signals(&blocked);
+    drop(blocked);
     drop(writer);
     let pid = forked?;
 
@@ -141,23 +141,6 @@ fn report_pipe() -> std::io::Result<(std::fs::File, OwnedFd)> {
     // SAFETY: as above.
     let writer = unsafe { OwnedFd::from_raw_fd(fds[1]) };
     Ok((reader.into(), writer))
-}
-
-/// No handler of the parent may run in the child.
-fn block_all_signals() -> libc::sigset_t {
-    // SAFETY: an all-zero `sigset_t` is a valid value.
-    let mut all = unsafe { std::mem::zeroed::<libc::sigset_t>() };
-    let mut before = all;
-    // SAFETY: `all` is a set this function owns.
-    unsafe { libc::sigfillset(&mut all) };
-    // SAFETY: both sets live on this stack for the duration of the call.
-    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &all, &mut before) };
-    before
-}
-
-fn restore_signals(before: &libc::sigset_t) {
-    // SAFETY: `before` is a set that the kernel filled in.
-    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, before, ptr::null_mut()) };
 }
 
 /// The child's life between clone and exec, in its parent's memory. Allocates nothing, takes no lock, never returns.
@@ -228,7 +211,8 @@ fn default_signals() {
     }
     // SAFETY: an all-zero set is the empty set on Linux.
     let none = unsafe { std::mem::zeroed::<libc::sigset_t>() };
-    restore_signals(&none);
+    // SAFETY: `none` is a valid set; the mask changed is this process's own.
+    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const none, ptr::null_mut()) };
 }
 
 /// Plain system calls: the C library's wrappers would try to tell threads that do not exist in the child.
