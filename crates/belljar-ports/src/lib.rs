@@ -5,15 +5,24 @@
 //!     ────┼──────────────
 //!      Runtime ── makes, finds, freezes and removes sandboxes          (one per engine)
 //!      Guest   ── acts inside one running sandbox                      (one per agent connection)
+//!      Store   ── remembers sandboxes, projects and keys               (SQLite or PostgreSQL)
+//!      Templates ─ root filesystems by name                            (the host's layer store)
+//!      Capacity ── how much room the host has
 //! ```
 //!
 //! An ability that an engine lacks is an answer of [`Capabilities`], given before any work starts, and
 //! [`RuntimeError::Unsupported`] if it is asked for all the same; never a half-done attempt.
 
 mod capabilities;
+mod capacity;
 mod guest;
 mod runtime;
+mod store;
+mod templates;
 
 pub use capabilities::{Capabilities, MemoryState, OomScope};
+pub use capacity::{Capacity, Room};
 pub use guest::{ByteStream, EventStream, FileContent, Guest, GuestConnection, GuestError, GuestInfo, OutputStream, SearchStream};
 pub use runtime::{Found, Presence, Runtime, RuntimeError, SnapshotKind, SnapshotRecord};
+pub use store::{Cursor, Once, Order, Page, PageRequest, Reserved, SandboxFilter, Store, StoreError, Unreadable};
+pub use templates::{BuildLine, OwnedTemplate, Swept, TemplateError, TemplateSource, Templates};

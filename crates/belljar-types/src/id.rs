@@ -78,6 +78,10 @@ fn host_label(b: u8) -> bool {
     b.is_ascii_lowercase() || b.is_ascii_digit()
 }
 
+fn label(b: u8) -> bool {
+    host_label(b) || b == b'-'
+}
+
 fn name(b: u8) -> bool {
     b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.')
 }
@@ -103,6 +107,15 @@ id! {
     TemplateName, "template name", 1..=64, name, "A-Z, a-z, 0-9, '-', '_' and '.'"
 }
 
+id! {
+    /// A project: whose a sandbox is.
+    ProjectId, "project", 1..=40, label, "a-z, 0-9 and '-'"
+}
+id! {
+    /// An API key's public name.
+    KeyId, "key id", 16..=32, host_label, "a-z and 0-9"
+}
+
 macro_rules! random {
     ($($name:ident => $first:literal),*) => {$(
         impl $name {
@@ -113,7 +126,7 @@ macro_rules! random {
         }
     )*};
 }
-random!(SandboxId => 's', ExecutionId => 'e', SnapshotId => 'n', ProcessId => 'p');
+random!(SandboxId => 's', ExecutionId => 'e', SnapshotId => 'n', ProcessId => 'p', KeyId => 'k');
 
 #[cfg(test)]
 mod tests {

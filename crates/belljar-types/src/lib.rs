@@ -7,24 +7,28 @@ mod file;
 mod id;
 mod invalid;
 mod isolation;
+mod life;
 mod limits;
 mod path;
 mod process;
+mod project;
 mod sandbox;
 mod secret;
 mod template;
 mod usage;
 
 pub use file::{ByteRange, EntryName, FileEvent, FileEventKind, FileInfo, FileKind, ListOptions, SearchHit, SearchQuery, WriteOptions};
-pub use id::{ExecutionId, ProcessId, SandboxId, SnapshotId, TemplateName};
+pub use id::{ExecutionId, KeyId, ProcessId, ProjectId, SandboxId, SnapshotId, TemplateName};
 pub use invalid::Invalid;
 pub use isolation::{Check, CheckOutcome, EngineReport, IsolationClass, IsolationRequest};
+pub use life::{EndCause, Epoch, Sandbox, SandboxEnd, SandboxState, Timestamp};
 pub use limits::Limits;
 pub use path::{GuestPath, escape_untrusted};
 pub use process::{
     ExitStatus, KillCause, Offsets, OutputEvent, Overflow, ProcessInfo, ProcessSpec, PtySize, Signal, SpoolPolicy, StreamKind, Termination,
     UserName,
 };
+pub use project::{ApiKey, KeyHash, Project, Quota, Scope};
 pub use sandbox::{EndReason, Execution, Network, PrivilegePolicy, SandboxSpec};
 pub use secret::Secret;
 pub use template::{LayerDigest, Template, TemplateDefaults};

@@ -29,6 +29,8 @@ fn may_use(short_name: &str) -> Option<&'static [&'static str]> {
         engine if engine.starts_with("runtime-") => ENGINE,
         "image" => &["types", "ports", "linux"],
         "store" => &["types", "ports"],
+        "client" => &["types"],
+        "guard" => &["types", "linux"],
         "egress" => &["types", "ports", "policy", "linux"],
         "belljar" | "testkit" => ALL,
         _ => return None,

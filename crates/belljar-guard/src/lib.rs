@@ -1,0 +1,1 @@
+//! One command in a throw-away sandbox over the current directory, without a server.

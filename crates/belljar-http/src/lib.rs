@@ -1,0 +1,1 @@
+//! What every front shares: who may, limits, problems, streams, serving.

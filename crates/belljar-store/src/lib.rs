@@ -1,0 +1,1 @@
+//! `Store` on SQLite and PostgreSQL.
