@@ -1,9 +1,49 @@
 //! What a sandbox service decides, knowing no engine and no vendor.
 //!
-//! So far: which isolation class a sandbox gets ([`choose_class`]) and what a host is told about itself ([`DoctorReport`]).
+//! [`Service`] is the waist of the hourglass: every front asks it for the same few verbs, and it asks engines, store and templates through
+//! their traits. One task owns each sandbox (`owner`), and a server that comes back after any end brings store and host together again
+//! (`recovery`). What a caller may is in `caller` and `projects`, what the host can hold in `admission`.
 
+mod activity;
+mod admission;
+mod caller;
+mod config;
 mod doctor;
+mod error;
+mod owner;
 mod placement;
+mod projects;
+mod recovery;
+mod request;
+mod service;
+mod session;
+mod shared;
+mod statistics;
+mod templates;
 
+pub use belljar_ports::{
+    BuildLine, ByteStream, Capabilities, Cursor, EventStream, FileContent, Guest, GuestConnection, GuestError, Order, OutputStream,
+    OwnedTemplate, Page, PageRequest, RuntimeError, SandboxFilter, SearchStream, StoreError, Swept, TemplateError, TemplateSource,
+};
+pub use caller::{Caller, Denied, NewKey};
+pub use config::ServiceConfig;
 pub use doctor::DoctorReport;
+pub use error::{CoreError, ErrorClass};
 pub use placement::{ClassChoice, NoClass, SharedKernel, choose_class};
+pub use projects::{DEFAULT_PROJECT, NewKeyRequest};
+pub use request::{CreateSandbox, Lease, PartialLimits, SandboxChange};
+pub use service::{Parts, Service, StartError};
+pub use session::Session;
+pub use statistics::Statistics;
+
+/// An error with all its causes on one line, for a log or a person.
+pub fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text.push_str(": ");
+        text.push_str(&cause.to_string());
+        source = cause.source();
+    }
+    text
+}

@@ -1,0 +1,210 @@
+//! Why the service did not do what it was asked. Every front turns these into its own words; `code` is stable and never reused.
+
+use std::time::Duration;
+
+use belljar_ports::{GuestError, RuntimeError, StoreError, TemplateError};
+use belljar_types::{Invalid, IsolationClass, KeyId, ProjectId, SandboxEnd, SandboxId, SandboxState, Scope, TemplateName};
+
+use crate::NoClass;
+
+/// What kind of refusal or failure it is: enough for a front to choose its own status.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ErrorClass {
+    /// The request is wrong.
+    Invalid,
+    /// The key may not do that.
+    Forbidden,
+    /// There is no such thing, for this caller.
+    NotFound,
+    /// It cannot be done in the present state.
+    Conflict,
+    /// The project may not have more.
+    Quota,
+    /// The host is full at the moment: try again later.
+    Busy,
+    /// This host's engines cannot do it.
+    Unsupported,
+    /// Something the service needs is away; the request was right.
+    Unavailable,
+    /// A fault of the service or its host.
+    Internal,
+}
+
+/// Why something was not done. Nothing was changed unless the variant says so.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CoreError {
+    /// The request is wrong.
+    #[error(transparent)]
+    Invalid(#[from] Invalid),
+    /// The key lacks a scope.
+    #[error("this key lacks the scope `{needed}`")]
+    Forbidden {
+        /// What it would need.
+        needed: Scope,
+    },
+    /// No such sandbox in the caller's project.
+    #[error("there is no sandbox {id}")]
+    NoSandbox {
+        /// The id asked for.
+        id: SandboxId,
+    },
+    /// No such template for the caller.
+    #[error("there is no template {name}: `belljar template ls` shows those there are")]
+    NoTemplate {
+        /// The name asked for.
+        name: TemplateName,
+    },
+    /// No such project.
+    #[error("there is no project {id}")]
+    NoProject {
+        /// The id asked for.
+        id: ProjectId,
+    },
+    /// No such key.
+    #[error("there is no key {id}")]
+    NoKey {
+        /// The id asked for.
+        id: KeyId,
+    },
+    /// The sandbox is in a state in which this cannot be done.
+    #[error("sandbox {id} is {state}, so it is not possible to {verb}")]
+    WrongState {
+        /// Which.
+        id: SandboxId,
+        /// What it is doing.
+        state: SandboxState,
+        /// What was asked.
+        verb: &'static str,
+    },
+    /// The sandbox has ended.
+    #[error("sandbox {id} has ended: {}", end.detail)]
+    Ended {
+        /// Which.
+        id: SandboxId,
+        /// How.
+        end: SandboxEnd,
+    },
+    /// It could not be made; nothing is left of it.
+    #[error("sandbox {id} could not be made: {detail}")]
+    NotMade {
+        /// Which.
+        id: SandboxId,
+        /// Why, safe to print.
+        detail: String,
+    },
+    /// The host cannot hold it now.
+    #[error("the server is busy: {reason}; try again in {} s", retry_after.as_secs())]
+    Busy {
+        /// What is short.
+        reason: String,
+        /// When to come back.
+        retry_after: Duration,
+    },
+    /// No class fits.
+    #[error(transparent)]
+    NoClass(#[from] NoClass),
+    /// The sandbox's engine does not work at the moment. The sandbox is left as it is.
+    #[error("sandbox {id} needs the {class} engine, which does not work at the moment: {reason}")]
+    EngineAway {
+        /// Which.
+        id: SandboxId,
+        /// What isolates it.
+        class: IsolationClass,
+        /// What is wrong with the engine.
+        reason: String,
+    },
+    /// The server is stopping.
+    #[error("the server is stopping and takes no new work")]
+    Stopping,
+    /// Something inside the sandbox was not done.
+    #[error(transparent)]
+    Guest(#[from] GuestError),
+    /// The engine failed.
+    #[error("the engine failed")]
+    Runtime(#[from] RuntimeError),
+    /// The store failed or refused.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// A template was not made, found or removed.
+    #[error(transparent)]
+    Template(#[from] TemplateError),
+}
+
+/// Linux's number for "no such file or directory".
+const ENOENT: i32 = 2;
+
+impl CoreError {
+    /// A word for programs; stable.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Invalid(_) | Self::Guest(GuestError::Invalid(_)) | Self::Runtime(RuntimeError::Invalid(_)) => "invalid",
+            Self::Template(TemplateError::Invalid(_)) => "invalid",
+            Self::Forbidden { .. } => "forbidden",
+            Self::NoSandbox { .. } => "sandbox_not_found",
+            Self::NoTemplate { .. } => "template_not_found",
+            Self::NoProject { .. } => "project_not_found",
+            Self::NoKey { .. } => "key_not_found",
+            Self::WrongState { .. } | Self::Runtime(RuntimeError::WrongState { .. }) | Self::Store(StoreError::Conflict { .. }) => {
+                "wrong_state"
+            }
+            Self::Ended { .. } | Self::Runtime(RuntimeError::Ended { .. }) => "sandbox_ended",
+            Self::NotMade { .. } => "not_made",
+            Self::Busy { .. } | Self::Runtime(RuntimeError::Exhausted { .. }) => "busy",
+            Self::NoClass(_) => "isolation_unavailable",
+            Self::EngineAway { .. } => "engine_unavailable",
+            Self::Stopping => "stopping",
+            Self::Guest(GuestError::NoProcess { .. }) => "process_not_found",
+            Self::Guest(GuestError::Refused { errno: ENOENT, .. }) => "file_not_found",
+            Self::Guest(GuestError::Refused { .. }) => "guest_refused",
+            Self::Guest(GuestError::TooOld { .. }) | Self::Runtime(RuntimeError::Unsupported { .. }) => "unsupported",
+            Self::Guest(GuestError::Misbehaved { .. }) => "guest_misbehaved",
+            Self::Guest(_) => "guest_lost",
+            Self::Store(StoreError::OverQuota { .. }) => "quota_exceeded",
+            Self::Store(StoreError::KeyReused { .. }) => "idempotency_key_reused",
+            Self::Store(StoreError::Exists { .. }) => "exists",
+            Self::Store(StoreError::Full) => "store_full",
+            Self::Store(_) => "store_failed",
+            Self::Template(TemplateError::Build { .. }) => "template_failed",
+            Self::Template(_) => "template_storage_failed",
+            Self::Runtime(_) => "engine_failed",
+        }
+    }
+
+    /// What kind of failure it is.
+    pub fn class(&self) -> ErrorClass {
+        match self.code() {
+            "invalid" | "template_failed" => ErrorClass::Invalid,
+            "forbidden" => ErrorClass::Forbidden,
+            "sandbox_not_found" | "template_not_found" | "project_not_found" | "key_not_found" | "process_not_found" | "file_not_found" => {
+                ErrorClass::NotFound
+            }
+            "wrong_state" | "sandbox_ended" | "exists" | "idempotency_key_reused" | "guest_refused" => ErrorClass::Conflict,
+            "quota_exceeded" => ErrorClass::Quota,
+            "busy" => ErrorClass::Busy,
+            "isolation_unavailable" | "unsupported" => ErrorClass::Unsupported,
+            "engine_unavailable" | "stopping" | "guest_lost" | "store_full" => ErrorClass::Unavailable,
+            _ => ErrorClass::Internal,
+        }
+    }
+
+    /// When to try again, where that helps.
+    pub fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::Busy { retry_after, .. } => Some(*retry_after),
+            Self::Runtime(RuntimeError::Exhausted { .. }) | Self::Stopping => Some(Duration::from_secs(1)),
+            _ => None,
+        }
+    }
+
+    /// The field that was wrong, if one was.
+    pub fn invalid(&self) -> Option<&Invalid> {
+        match self {
+            Self::Invalid(invalid)
+            | Self::Guest(GuestError::Invalid(invalid))
+            | Self::Runtime(RuntimeError::Invalid(invalid))
+            | Self::Template(TemplateError::Invalid(invalid)) => Some(invalid),
+            _ => None,
+        }
+    }
+}

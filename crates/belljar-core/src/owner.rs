@@ -1,0 +1,337 @@
+//! The owner of one sandbox: a task that alone changes its state, from its making to its end.
+//!
+//! ```text
+//!   reserve ─► engine.create ─► record running ─► ┌ an order (change, kill)  ┐
+//!      │            │                             │ the engine says it ended │ ─► record stopping ─► engine.destroy ─► record stopped
+//!      ▼            ▼                             └ lease, idle or wall time ┘
+//!   refused      record failed
+//! ```
+//!
+//! Everything is written before it is answered for, and what is about to be destroyed is written down before it is: whoever comes
+//! after a crash finds in the store what to finish. Timers run on the monotonic clock, so that a jump of the wall clock ends nothing.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use belljar_ports::{Once, Reserved, Runtime, RuntimeError, StoreError};
+use belljar_types::{EndCause, EndReason, Sandbox, SandboxEnd, SandboxState, Timestamp, escape_untrusted};
+use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot, watch};
+use tokio::time::Instant;
+use tracing::{error, info, warn};
+
+use crate::activity::Activity;
+use crate::admission::Place;
+use crate::request::{Lease, SandboxChange};
+use crate::shared::{Handle, Shared};
+use crate::statistics::Counters;
+use crate::{CoreError, chain};
+
+/// How many orders may wait for an owner; more wait outside.
+const MAILBOX: usize = 16;
+const FIRST_RETRY: Duration = Duration::from_millis(200);
+const LAST_RETRY: Duration = Duration::from_secs(30);
+
+/// Answers go back through these.
+pub(crate) type Reply<T> = oneshot::Sender<Result<T, CoreError>>;
+
+/// What an owner is asked to do.
+pub(crate) enum Order {
+    /// End it.
+    Kill(Reply<Arc<Sandbox>>),
+    /// Change it.
+    Change(SandboxChange, Reply<Arc<Sandbox>>),
+}
+
+/// What came of a request to make a sandbox.
+pub(crate) enum Birth {
+    /// It runs.
+    Made(Arc<Sandbox>),
+    /// The same request was made before, for this sandbox.
+    Before(Arc<Sandbox>),
+}
+
+/// The task's own state.
+pub(crate) struct Owner {
+    shared: Arc<Shared>,
+    runtime: Arc<dyn Runtime>,
+    sandbox: Sandbox,
+    view: watch::Sender<Arc<Sandbox>>,
+    orders: mpsc::Receiver<Order>,
+    activity: Arc<Activity>,
+    lease_ends: Option<Instant>,
+    wall_ends: Option<Instant>,
+    _place: Place,
+}
+
+impl Owner {
+    /// An owner for a sandbox; from now on it can be found.
+    pub(crate) fn new(shared: &Arc<Shared>, runtime: Arc<dyn Runtime>, sandbox: Sandbox, place: Place) -> Self {
+        let (view, seen) = watch::channel(Arc::new(sandbox.clone()));
+        let (send, orders) = mpsc::channel(MAILBOX);
+        let activity = Arc::new(Activity::new());
+        let handle = Handle { view: seen, orders: send, activity: Arc::clone(&activity), runtime: Arc::clone(&runtime) };
+        shared.insert(sandbox.id.clone(), handle);
+        Self { shared: Arc::clone(shared), runtime, sandbox, view, orders, activity, lease_ends: None, wall_ends: None, _place: place }
+    }
+
+    /// Makes the sandbox and owns it from then on. Runs to its end even if whoever asked has gone.
+    pub(crate) async fn make_and_own(mut self, once: Option<Once>, turn: OwnedSemaphorePermit, reply: Reply<Birth>) {
+        let unfinished = self.shared.unfinished.token();
+        let made = self.make(once.as_ref()).await;
+        drop(turn);
+        let born = matches!(made, Ok(Birth::Made(_)));
+        if !born {
+            self.shared.remove(&self.sandbox.id);
+        }
+        // Whoever asked may be gone; the sandbox lives on until its lease ends.
+        let _gone = reply.send(made);
+        drop(unfinished);
+        if born {
+            self.own().await;
+        }
+    }
+
+    async fn make(&mut self, once: Option<&Once>) -> Result<Birth, CoreError> {
+        match self.shared.store.reserve(self.shared.epoch, &self.sandbox, once).await {
+            Ok(Reserved::New) => {}
+            Ok(Reserved::Before(before)) => return Ok(Birth::Before(Arc::from(before))),
+            Err(error) => {
+                self.shared.note(&error);
+                return Err(error.into());
+            }
+        }
+        let failure = match self.runtime.create(&self.sandbox.spec).await {
+            Ok(execution) => match self.start(execution.started_at.into()).await {
+                Ok(()) => {
+                    Counters::count(&self.shared.counters.created);
+                    return Ok(Birth::Made(Arc::new(self.sandbox.clone())));
+                }
+                Err(error) => {
+                    if let Err(error) = self.runtime.destroy(&self.sandbox.id).await {
+                        error!(sandbox = %self.sandbox.id, error = chain(&error), "could not undo a sandbox that could not be recorded");
+                    }
+                    CoreError::Store(error)
+                }
+            },
+            Err(error) => self.not_made(error),
+        };
+        Counters::count(&self.shared.counters.not_made);
+        let detail = chain(&failure);
+        warn!(sandbox = %self.sandbox.id, project = %self.sandbox.project, class = %self.sandbox.class, error = detail, "a sandbox could not be made");
+        let end = SandboxEnd { cause: EndCause::NotMade, detail, at: Timestamp::now() };
+        if let Err(error) = self.advance(SandboxState::Failed, |sandbox| sandbox.end = Some(end)).await {
+            error!(sandbox = %self.sandbox.id, error = chain(&error), "could not record that a sandbox was not made");
+        }
+        Err(failure)
+    }
+
+    fn not_made(&self, error: RuntimeError) -> CoreError {
+        match error {
+            RuntimeError::Invalid(invalid) => CoreError::Invalid(invalid),
+            RuntimeError::Exhausted { resource } => {
+                Counters::count(&self.shared.counters.busy);
+                CoreError::Busy { reason: format!("the host is out of {resource}"), retry_after: Duration::from_secs(1) }
+            }
+            error @ RuntimeError::Unsupported { .. } => CoreError::Runtime(error),
+            error => CoreError::NotMade { id: self.sandbox.id.clone(), detail: chain(&error) },
+        }
+    }
+
+    /// Records that the sandbox runs, and winds up its timers.
+    pub(crate) async fn start(&mut self, started_at: Timestamp) -> Result<(), StoreError> {
+        self.advance(SandboxState::Running, |sandbox| sandbox.started_at = sandbox.started_at.or(Some(started_at))).await?;
+        self.wind_up(Duration::ZERO);
+        info!(sandbox = %self.sandbox.id, project = %self.sandbox.project, class = %self.sandbox.class, template = %self.sandbox.template, "sandbox runs");
+        Ok(())
+    }
+
+    /// Takes up a sandbox that another server made.
+    pub(crate) async fn resume(&mut self, was: SandboxState, started_at: Timestamp, grace: Duration) -> Result<(), StoreError> {
+        if was == SandboxState::Creating {
+            self.start(started_at).await?;
+        }
+        self.wind_up(grace);
+        Ok(())
+    }
+
+    /// Sets the timers from what is stored. A clock that jumped back gives no sandbox more than its lease was long; one whose lease ran out
+    /// while nobody watched gets `grace`.
+    pub(crate) fn wind_up(&mut self, grace: Duration) {
+        let now = Timestamp::now();
+        self.lease_ends = self.sandbox.expires_at.map(|at| {
+            let whole = self.sandbox.leased_at.until(at);
+            Instant::now() + now.until(at).min(whole).max(grace.min(whole))
+        });
+        self.wall_ends = self.sandbox.spec.limits.wall_time.map(|limit| {
+            let started = self.sandbox.started_at.unwrap_or(now);
+            Instant::now() + now.until(started.plus(limit)).min(limit)
+        });
+    }
+
+    /// Owns a running sandbox until its end.
+    pub(crate) async fn own(mut self) {
+        let mut ended = Box::pin(wait_for_end(Arc::clone(&self.runtime), self.sandbox.id.clone()));
+        loop {
+            let (due_at, cause) = self.next_due();
+            tokio::select! {
+                order = self.orders.recv() => match order {
+                    Some(Order::Kill(reply)) => return self.end(EndCause::Requested, "it was killed on request".to_owned(), Some(reply)).await,
+                    Some(Order::Change(change, reply)) => { let _gone = reply.send(self.change(change).await); }
+                    None => return,
+                },
+                (cause, detail) = &mut ended => return self.end(cause, detail, None).await,
+                () = tokio::time::sleep_until(due_at) => {
+                    // Somebody may have come while the timer ran: idle time is counted anew.
+                    if self.next_due().0 <= Instant::now() {
+                        let detail = because(cause, &self.sandbox);
+                        return self.end(cause, detail, None).await;
+                    }
+                }
+            }
+        }
+    }
+
+    /// The next moment at which the sandbox has to end unless something changes, and why.
+    fn next_due(&self) -> (Instant, EndCause) {
+        let idle = self.sandbox.idle_timeout.map(|timeout| (self.activity.idle_at(timeout), EndCause::Idle));
+        let lease = self.lease_ends.map(|at| (at, EndCause::LeaseExpired));
+        let wall = self.wall_ends.map(|at| (at, EndCause::WallTime));
+        let never = (Instant::now() + Duration::from_secs(365 * 86_400), EndCause::LeaseExpired);
+        [wall, lease, idle].into_iter().flatten().min_by_key(|(at, _)| *at).unwrap_or(never)
+    }
+
+    async fn change(&mut self, change: SandboxChange) -> Result<Arc<Sandbox>, CoreError> {
+        let now = Timestamp::now();
+        let state = self.sandbox.state;
+        let lease = change.lease.and_then(|lease| match (lease, self.sandbox.expires_at) {
+            (Lease::FromNow(length), _) => Some(length),
+            (Lease::AtLeast(_), None) => None,
+            (Lease::AtLeast(length), Some(at)) => (now.plus(length) > at).then_some(length),
+        });
+        let rewound = lease.is_some();
+        self.advance(state, |sandbox| {
+            if let Some(metadata) = change.metadata {
+                sandbox.metadata = metadata;
+            }
+            if let Some(timeout) = change.idle_timeout {
+                sandbox.idle_timeout = timeout;
+            }
+            if let Some(length) = lease {
+                sandbox.leased_at = now;
+                sandbox.expires_at = Some(now.plus(length));
+            }
+        })
+        .await?;
+        if rewound {
+            self.wind_up(Duration::ZERO);
+        }
+        Ok(Arc::new(self.sandbox.clone()))
+    }
+
+    /// Ends the sandbox. Destroying is tried until it works: a sandbox that cannot be removed must not be forgotten.
+    pub(crate) async fn end(mut self, cause: EndCause, detail: String, reply: Option<Reply<Arc<Sandbox>>>) {
+        let _unfinished = self.shared.unfinished.token();
+        let mut waiting: Vec<Reply<Arc<Sandbox>>> = reply.into_iter().collect();
+        let end = SandboxEnd { cause, detail, at: Timestamp::now() };
+        if self.sandbox.state != SandboxState::Stopping
+            && let Err(error) = self.advance(SandboxState::Stopping, |sandbox| sandbox.end = Some(end.clone())).await
+        {
+            // A full disk must not keep a sandbox alive; a restart would find it gone and say so.
+            warn!(sandbox = %self.sandbox.id, error = chain(&error), "could not record that a sandbox is being ended; ending it all the same");
+            self.sandbox.end = Some(end);
+        }
+        self.destroy(&mut waiting).await;
+        let cause = self.sandbox.end.as_ref().map_or(cause, |end| end.cause);
+        let last = if matches!(cause, EndCause::OutOfMemory | EndCause::Lost | EndCause::NotMade) {
+            SandboxState::Failed
+        } else {
+            SandboxState::Stopped
+        };
+        self.shared.counters.ended(cause);
+        let gone = Arc::new(Sandbox { state: last, ..self.sandbox.clone() });
+        self.view.send_replace(Arc::clone(&gone));
+        let recorded = self.record_end(last).await;
+        self.shared.remove(&self.sandbox.id);
+        if recorded {
+            info!(sandbox = %gone.id, project = %gone.project, cause = ?cause, "sandbox ended");
+        }
+        self.orders.close();
+        while let Ok(order) = self.orders.try_recv() {
+            match order {
+                Order::Kill(reply) => waiting.push(reply),
+                Order::Change(_, reply) => drop(reply),
+            }
+        }
+        for reply in waiting {
+            let _gone = reply.send(Ok(Arc::clone(&gone)));
+        }
+    }
+
+    async fn destroy(&mut self, waiting: &mut Vec<Reply<Arc<Sandbox>>>) {
+        let mut pause = FIRST_RETRY;
+        while let Err(failure) = self.runtime.destroy(&self.sandbox.id).await {
+            error!(sandbox = %self.sandbox.id, error = chain(&failure), retry_in = ?pause, "could not remove a sandbox; trying again");
+            if let Some(reply) = waiting.pop() {
+                let _gone = reply.send(Err(failure.into()));
+            }
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(LAST_RETRY);
+        }
+    }
+
+    async fn record_end(&mut self, last: SandboxState) -> bool {
+        let mut pause = FIRST_RETRY;
+        loop {
+            match self.advance(last, |_| {}).await {
+                Ok(()) => return true,
+                Err(StoreError::Fenced { .. } | StoreError::Conflict { .. }) => return false,
+                // The sandbox is gone and has said so; a restart would come to the same end. One more try helps a database that is restarted.
+                Err(error) if pause > Duration::from_secs(1) => {
+                    error!(sandbox = %self.sandbox.id, error = chain(&error), "could not record the end of a sandbox; the next start will");
+                    return false;
+                }
+                Err(_) => tokio::time::sleep(pause).await,
+            }
+            pause *= 2;
+        }
+    }
+
+    /// Writes the sandbox as it is to be, then shows it so.
+    async fn advance(&mut self, state: SandboxState, change: impl FnOnce(&mut Sandbox)) -> Result<(), StoreError> {
+        let mut next = Sandbox { state, ..self.sandbox.clone() };
+        change(&mut next);
+        let written = self.shared.store.record(self.shared.epoch, self.sandbox.state, self.sandbox.execution(), &next).await;
+        if let Err(error) = written {
+            self.shared.note(&error);
+            return Err(error);
+        }
+        self.sandbox = next;
+        self.view.send_replace(Arc::new(self.sandbox.clone()));
+        Ok(())
+    }
+}
+
+fn because(cause: EndCause, sandbox: &Sandbox) -> String {
+    match cause {
+        EndCause::Idle => format!("nobody used it for {} s", sandbox.idle_timeout.unwrap_or_default().as_secs()),
+        EndCause::WallTime => format!("it reached its limit of {} s", sandbox.spec.limits.wall_time.unwrap_or_default().as_secs()),
+        _ => "its lease ran out".to_owned(),
+    }
+}
+
+/// Waits for the engine's word that a sandbox is no longer running. An engine that cannot tell is asked again.
+async fn wait_for_end(runtime: Arc<dyn Runtime>, id: belljar_types::SandboxId) -> (EndCause, String) {
+    let mut pause = FIRST_RETRY;
+    loop {
+        match runtime.ended(&id).await {
+            Ok(EndReason::Killed) => return (EndCause::Lost, "something other than the server ended it".to_owned()),
+            Ok(reason) => return (reason.into(), reason.to_string()),
+            Err(RuntimeError::NotFound { .. }) => return (EndCause::Lost, "the engine no longer knows it".to_owned()),
+            Err(failure) => {
+                error!(sandbox = %id, error = escape_untrusted(chain(&failure).as_bytes()), retry_in = ?pause, "could not wait for a sandbox's end");
+                tokio::time::sleep(pause).await;
+                pause = (pause * 2).min(LAST_RETRY);
+            }
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! Projects and keys: verbs for administrators.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use belljar_ports::StoreError;
+use belljar_types::{ApiKey, Invalid, KeyId, Project, ProjectId, Quota, Scope, Timestamp};
+
+use crate::caller::{hash, random_secret};
+use crate::{Caller, CoreError, NewKey, Service};
+
+/// The project that is there from the first start.
+pub const DEFAULT_PROJECT: &str = "default";
+
+/// A key to make.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewKeyRequest {
+    /// For whom it acts.
+    pub project: ProjectId,
+    /// What it may do.
+    pub scopes: BTreeSet<Scope>,
+    /// What people call it.
+    pub label: String,
+    /// How long it is good for; for ever when unset.
+    pub lifetime: Option<Duration>,
+}
+
+impl Service {
+    /// At the first start: makes the default project and an administrator's key. `None` if there is a key already.
+    pub async fn bootstrap(&self) -> Result<Option<NewKey>, CoreError> {
+        let project: ProjectId = DEFAULT_PROJECT.parse()?;
+        if self.shared.store.project(&project).await?.is_none() {
+            let made = Project { id: project.clone(), quota: Quota::default(), created_at: Timestamp::now() };
+            match self.shared.store.add_project(&made).await {
+                Ok(()) | Err(StoreError::Exists { .. }) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        if !self.shared.store.keys(None).await?.is_empty() {
+            return Ok(None);
+        }
+        let scopes = Scope::ALL.into_iter().collect();
+        self.make_key(NewKeyRequest { project, scopes, label: "first key".to_owned(), lifetime: None }).await.map(Some)
+    }
+
+    /// Makes a project.
+    pub async fn add_project(&self, caller: &Caller, id: ProjectId, quota: Option<Quota>) -> Result<Project, CoreError> {
+        caller.require(Scope::Admin)?;
+        let project = Project { id, quota: quota.unwrap_or_default(), created_at: Timestamp::now() };
+        self.shared.store.add_project(&project).await?;
+        Ok(project)
+    }
+
+    /// All projects for an administrator; its own for anybody else.
+    pub async fn projects(&self, caller: &Caller) -> Result<Vec<Project>, CoreError> {
+        caller.require(Scope::Read)?;
+        let mut projects = self.shared.store.projects().await?;
+        projects.retain(|project| caller.may(Scope::Admin) || project.id == caller.project);
+        Ok(projects)
+    }
+
+    /// One project.
+    pub async fn project(&self, caller: &Caller, id: &ProjectId) -> Result<Project, CoreError> {
+        caller.require(Scope::Read)?;
+        let visible = caller.may(Scope::Admin) || caller.project == *id;
+        let project = if visible { self.shared.store.project(id).await? } else { None };
+        project.ok_or_else(|| CoreError::NoProject { id: id.clone() })
+    }
+
+    /// Changes how much a project may have.
+    pub async fn set_quota(&self, caller: &Caller, id: &ProjectId, quota: Quota) -> Result<Project, CoreError> {
+        caller.require(Scope::Admin)?;
+        let project = self.project(caller, id).await?;
+        self.shared.store.set_quota(id, &quota).await?;
+        Ok(Project { quota, ..project })
+    }
+
+    /// Removes a project with its keys. One that still has sandboxes stays.
+    pub async fn remove_project(&self, caller: &Caller, id: &ProjectId) -> Result<(), CoreError> {
+        caller.require(Scope::Admin)?;
+        if id.as_str() == DEFAULT_PROJECT {
+            return Err(Invalid::new("project", "a project other than the default one, which always stays", id.as_str()).into());
+        }
+        self.project(caller, id).await?;
+        self.shared.store.remove_project(id).await?;
+        self.keys.forget_all();
+        Ok(())
+    }
+
+    /// Makes a key. Its secret is in the answer and nowhere else.
+    pub async fn add_key(&self, caller: &Caller, request: NewKeyRequest) -> Result<NewKey, CoreError> {
+        caller.require(Scope::Admin)?;
+        self.project(caller, &request.project).await?;
+        self.make_key(request).await
+    }
+
+    /// All keys, or those of one project.
+    pub async fn keys(&self, caller: &Caller, project: Option<&ProjectId>) -> Result<Vec<ApiKey>, CoreError> {
+        caller.require(Scope::Admin)?;
+        if let Some(project) = project {
+            self.project(caller, project).await?;
+        }
+        Ok(self.shared.store.keys(project).await?)
+    }
+
+    /// Removes a key: from now on it is refused.
+    pub async fn remove_key(&self, caller: &Caller, id: &KeyId) -> Result<(), CoreError> {
+        caller.require(Scope::Admin)?;
+        let removed = self.shared.store.remove_key(id).await?;
+        self.keys.forget_all();
+        if removed { Ok(()) } else { Err(CoreError::NoKey { id: id.clone() }) }
+    }
+
+    async fn make_key(&self, request: NewKeyRequest) -> Result<NewKey, CoreError> {
+        if request.scopes.is_empty() {
+            return Err(Invalid::new("scopes", "at least one of read, use, templates and admin", "").into());
+        }
+        if request.label.len() > 128 || request.label.chars().any(char::is_control) {
+            return Err(Invalid::new("label", "at most 128 bytes without control characters", &request.label).into());
+        }
+        let now = Timestamp::now();
+        let secret = random_secret();
+        let hash = hash(secret.reveal()).ok_or_else(|| Invalid::new("key", "a well-formed key", ""))?;
+        let key = ApiKey {
+            id: KeyId::random(),
+            project: request.project,
+            scopes: request.scopes,
+            label: request.label,
+            created_at: now,
+            expires_at: request.lifetime.map(|lifetime| now.plus(lifetime)),
+        };
+        self.shared.store.add_key(&key, &hash).await?;
+        Ok(NewKey { key, secret })
+    }
+}

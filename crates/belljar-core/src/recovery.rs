@@ -1,0 +1,158 @@
+//! Coming back after any end of the server: what the store says and what is on the host are brought together.
+//!
+//! | in the store | on the host | what is done |
+//! |---|---|---|
+//! | creating | running, same run | it is finished: the request may be repeated by its key |
+//! | creating | anything else | it is undone and marked failed |
+//! | running | running, same run | it is adopted; processes and streams go on |
+//! | running | ended, half, other run or nothing | what is left is removed, it is marked with its cause |
+//! | stopping | anything | its end is finished |
+//! | ended or unknown | anything | an orphan: removed after a grace, if the store still knows nothing of it |
+//! | any | its engine does not work | left alone; it answers that its engine is away |
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use belljar_ports::{Found, Presence, Runtime, StoreError};
+use belljar_types::{EndCause, Sandbox, SandboxId, SandboxState, Timestamp, escape_untrusted};
+use futures_util::StreamExt;
+use tracing::{error, info, warn};
+
+use crate::chain;
+use crate::owner::Owner;
+use crate::shared::Shared;
+use crate::statistics::Counters;
+
+/// How many sandboxes are taken over at the same time.
+const AT_ONCE: usize = 16;
+/// How often ended sandboxes are looked through for those to forget.
+const FORGET_EVERY: std::time::Duration = std::time::Duration::from_secs(3600);
+
+/// Brings store and host together, and starts an owner for every sandbox that lives.
+pub(crate) async fn recover(shared: &Arc<Shared>) -> Result<(), StoreError> {
+    let (rows, unreadable) = shared.store.unended().await?;
+    let mut known: HashSet<String> = rows.iter().map(|sandbox| sandbox.id.to_string()).collect();
+    for row in unreadable {
+        let id = escape_untrusted(row.id.as_bytes());
+        error!(sandbox = id, detail = row.detail, "a sandbox's row cannot be read; the row and whatever belongs to it are left alone");
+        known.insert(row.id);
+    }
+    let mut found: HashMap<SandboxId, Presence> = HashMap::new();
+    let mut away = HashSet::new();
+    let mut orphans = Vec::new();
+    for engine in &shared.engines {
+        let class = engine.report.class;
+        if !engine.report.works() {
+            away.insert(class);
+            continue;
+        }
+        match engine.runtime.inventory().await {
+            Ok(list) => {
+                for Found { id, presence } in list {
+                    if known.contains(id.as_str()) {
+                        found.insert(id, presence);
+                    } else {
+                        orphans.push((Arc::clone(&engine.runtime), id));
+                    }
+                }
+            }
+            Err(failure) => {
+                error!(%class, error = chain(&failure), "could not look for sandboxes of this class; they are left alone");
+                away.insert(class);
+            }
+        }
+    }
+    let work = rows.into_iter().map(|sandbox| {
+        let presence = found.remove(&sandbox.id);
+        let is_away = away.contains(&sandbox.class);
+        async move {
+            match shared.engine(sandbox.class) {
+                Some(engine) if !is_away => take_over(shared, Arc::clone(&engine.runtime), sandbox, presence).await,
+                _ => warn!(sandbox = %sandbox.id, class = %sandbox.class, "the engine of this sandbox is away; the sandbox is left alone"),
+            }
+        }
+    });
+    futures_util::stream::iter(work).for_each_concurrent(AT_ONCE, |take| take).await;
+    tokio::spawn(remove_orphans(Arc::clone(shared), orphans));
+    tokio::spawn(forget_old(Arc::downgrade(shared)));
+    Ok(())
+}
+
+async fn take_over(shared: &Arc<Shared>, runtime: Arc<dyn Runtime>, sandbox: Sandbox, presence: Option<Presence>) {
+    let id = sandbox.id.clone();
+    let was = sandbox.state;
+    let execution = sandbox.execution().clone();
+    let end = sandbox.end.clone();
+    let place = shared.admission.take(&sandbox.spec.limits);
+    let mut owner = Owner::new(shared, Arc::clone(&runtime), sandbox, place);
+    let lost = |detail: &str| (EndCause::Lost, detail.to_owned());
+    let (cause, detail) = match (was, presence) {
+        (SandboxState::Stopping, _) => end.map_or_else(|| lost("it was being ended"), |end| (end.cause, end.detail)),
+        (SandboxState::Creating | SandboxState::Running, Some(Presence::Running(found))) if found.id == execution => {
+            match runtime.adopt(&id).await {
+                Ok(adopted) => match owner.resume(was, adopted.started_at.into(), shared.config.restart_grace).await {
+                    Ok(()) => {
+                        Counters::count(&shared.counters.adopted);
+                        info!(sandbox = %id, "took over a sandbox");
+                        tokio::spawn(owner.own());
+                        return;
+                    }
+                    Err(failure) => {
+                        error!(sandbox = %id, error = chain(&failure), "could not record a sandbox that was taken over; it is left alone");
+                        shared.remove(&id);
+                        return;
+                    }
+                },
+                Err(failure) => {
+                    error!(sandbox = %id, error = chain(&failure), "could not take over a sandbox");
+                    lost("it did not answer when the server came back")
+                }
+            }
+        }
+        (SandboxState::Creating, _) => (EndCause::NotMade, "the server ended while it was being made".to_owned()),
+        (_, Some(Presence::Ended(reason))) => (reason.into(), reason.to_string()),
+        (_, Some(Presence::HalfMade)) => lost("only a part of it was there when the server came back"),
+        (_, Some(Presence::Frozen(_))) => lost("it stood still when the server came back, and was not paused"),
+        (_, Some(Presence::Running(_))) => lost("another run of it was there when the server came back"),
+        (_, None) => lost("it was gone when the server came back: the machine was restarted, or somebody removed it"),
+    };
+    owner.end(cause, detail, None).await;
+}
+
+/// Removes what nothing knows of. It is left for a while first: an operator who put an old store in place by mistake can still stop.
+async fn remove_orphans(shared: Arc<Shared>, orphans: Vec<(Arc<dyn Runtime>, SandboxId)>) {
+    if orphans.is_empty() {
+        return;
+    }
+    warn!(count = orphans.len(), grace = ?shared.config.orphan_grace, "there are sandboxes on the host that the store does not know; they will be removed");
+    tokio::time::sleep(shared.config.orphan_grace).await;
+    for (runtime, id) in orphans {
+        match runtime.destroy(&id).await {
+            Ok(()) => {
+                Counters::count(&shared.counters.orphans_removed);
+                info!(sandbox = %id, "removed a sandbox that the store does not know");
+            }
+            Err(failure) => error!(sandbox = %id, error = chain(&failure), "could not remove a sandbox that the store does not know"),
+        }
+    }
+}
+
+/// Forgets sandboxes that ended long ago, for as long as the service lives.
+async fn forget_old(shared: std::sync::Weak<Shared>) {
+    loop {
+        {
+            let Some(shared) = shared.upgrade() else { return };
+            let keep = u64::try_from(shared.config.keep_ended.as_millis()).unwrap_or(u64::MAX);
+            let before = Timestamp(Timestamp::now().0.saturating_sub(keep));
+            match shared.store.forget(shared.epoch, before).await {
+                Ok(0) => {}
+                Ok(count) => info!(count, "forgot sandboxes that ended long ago"),
+                Err(failure) => {
+                    shared.note(&failure);
+                    warn!(error = chain(&failure), "could not forget old sandboxes");
+                }
+            }
+        }
+        tokio::time::sleep(FORGET_EVERY).await;
+    }
+}

@@ -1,0 +1,293 @@
+//! The service: every verb a front may ask for. It checks who asks and what for, and leaves each sandbox to its owner.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use belljar_ports::{Capacity, Once, Page, PageRequest, Runtime, SandboxFilter, Store, StoreError, Templates};
+use belljar_types::{EngineReport, ExecutionId, Sandbox, SandboxEnd, SandboxId, SandboxSpec, SandboxState, Scope, Timestamp, Usage};
+use tokio::sync::oneshot;
+use tracing::warn;
+
+use crate::admission::Admission;
+use crate::caller::Keys;
+use crate::owner::{Birth, Order, Owner};
+use crate::request::{CreateSandbox, Lease, SandboxChange};
+use crate::shared::{Engine, Handle, Shared};
+use crate::statistics::Counters;
+use crate::{Caller, CoreError, Denied, ServiceConfig, Session, Statistics, choose_class, recovery};
+
+/// What a service is built from.
+pub struct Parts {
+    /// What it remembers.
+    pub store: Arc<dyn Store>,
+    /// What makes sandboxes.
+    pub engines: Vec<Arc<dyn Runtime>>,
+    /// What they are made from.
+    pub templates: Arc<dyn Templates>,
+    /// How much the host can hold.
+    pub capacity: Arc<dyn Capacity>,
+    /// What the operator decided.
+    pub config: ServiceConfig,
+}
+
+/// Why a service did not start. Nothing was changed on the host.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The store could not be used.
+    #[error("start a new epoch in the store")]
+    Store(#[from] StoreError),
+}
+
+/// The waist of the hourglass.
+pub struct Service {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) keys: Keys,
+}
+
+impl Service {
+    /// Probes the engines, takes over the store, and brings what is on the host and what is in the store together.
+    pub async fn start(parts: Parts) -> Result<Arc<Self>, StartError> {
+        let mut engines = Vec::new();
+        for runtime in parts.engines {
+            let report = runtime.probe().await;
+            engines.push(Engine { runtime, report });
+        }
+        let epoch = parts.store.begin_epoch().await?;
+        let admission = Admission::new(&parts.config, parts.capacity);
+        let shared = Arc::new(Shared::new(parts.store, engines, parts.templates, admission, parts.config, epoch));
+        recovery::recover(&shared).await?;
+        Ok(Arc::new(Self { shared, keys: Keys::default() }))
+    }
+
+    /// Takes no new work and waits for makings and endings under way, at most `drain`. Sandboxes live on.
+    pub async fn stop(&self, drain: Duration) {
+        self.shared.stop();
+        self.shared.unfinished.close();
+        if tokio::time::timeout(drain, self.shared.unfinished.wait()).await.is_err() {
+            warn!(left = self.shared.unfinished.len(), "stopped before all work was done; the next start will finish it");
+        }
+    }
+
+    /// Waits until another server has taken over the store: this one must end then.
+    pub async fn fenced(&self) -> StoreError {
+        self.shared.fenced().await
+    }
+
+    /// Recognises whoever presents a key.
+    pub async fn authenticate(&self, presented: &str) -> Result<Caller, Denied> {
+        self.keys.recognise(&*self.shared.store, presented).await
+    }
+
+    /// Makes a sandbox and answers when its agent does.
+    pub async fn create(&self, caller: &Caller, request: CreateSandbox) -> Result<Arc<Sandbox>, CoreError> {
+        caller.require(Scope::Use)?;
+        self.shared.refuse_if_stopping()?;
+        let config = &self.shared.config;
+        request.validate(config)?;
+        let limits = request.limits(config)?;
+        let choice = choose_class(request.isolation, &self.reports(), config.shared_kernel)?;
+        let name = request.template.clone().unwrap_or_else(|| config.default_template.clone());
+        let template = self.shared.templates.find(&caller.project, &name).await?.ok_or(CoreError::NoTemplate { name: name.clone() })?;
+        let engine = self.shared.engine(choice.class).ok_or(crate::NoClass::Absent { class: choice.class })?;
+        let once = request.idempotency_key.clone().map(|key| Once { key, fingerprint: request.fingerprint() });
+        let now = Timestamp::now();
+        let sandbox = Sandbox {
+            id: SandboxId::random(),
+            project: caller.project.clone(),
+            state: SandboxState::Creating,
+            class: choice.class,
+            class_reason: choice.why,
+            template: name,
+            spec: SandboxSpec {
+                id: SandboxId::random(),
+                execution: ExecutionId::random(),
+                layers: template.layers,
+                defaults: template.defaults,
+                limits,
+                network: request.network,
+                privilege: request.privilege,
+                env: request.env,
+                hostname: request.hostname,
+            },
+            metadata: request.metadata,
+            created_at: now,
+            started_at: None,
+            expires_at: Some(now.plus(request.lease.unwrap_or(config.default_lease))),
+            leased_at: now,
+            idle_timeout: request.idle_timeout,
+            end: None,
+        };
+        let sandbox = Sandbox { spec: SandboxSpec { id: sandbox.id.clone(), ..sandbox.spec }, ..sandbox };
+        let admitted = self.admit(&sandbox).await;
+        let (place, turn) = admitted.inspect_err(|_| Counters::count(&self.shared.counters.busy))?;
+        let owner = Owner::new(&self.shared, Arc::clone(&engine.runtime), sandbox, place);
+        let (reply, answer) = oneshot::channel();
+        tokio::spawn(owner.make_and_own(once, turn, reply));
+        match answer.await.map_err(|_owner_died| CoreError::Stopping)?? {
+            Birth::Made(sandbox) => Ok(sandbox),
+            Birth::Before(sandbox) => self.follow(&sandbox).await,
+        }
+    }
+
+    async fn admit(&self, sandbox: &Sandbox) -> Result<(crate::admission::Place, tokio::sync::OwnedSemaphorePermit), CoreError> {
+        let place = self.shared.admission.admit(&sandbox.spec.limits)?;
+        let turn = self.shared.admission.turn().await?;
+        Ok((place, turn))
+    }
+
+    /// Waits for a sandbox that the same request asked for before.
+    async fn follow(&self, before: &Sandbox) -> Result<Arc<Sandbox>, CoreError> {
+        let sandbox = match self.shared.handle(&before.id) {
+            Some(mut handle) => match handle.view.wait_for(|sandbox| sandbox.state != SandboxState::Creating).await {
+                Ok(sandbox) => Arc::clone(&sandbox),
+                Err(_owner_gone) => self.stored(&before.project, &before.id).await?,
+            },
+            None => self.stored(&before.project, &before.id).await?,
+        };
+        match &sandbox.end {
+            Some(SandboxEnd { cause: belljar_types::EndCause::NotMade, detail, .. }) => {
+                Err(CoreError::NotMade { id: sandbox.id.clone(), detail: format!("{detail} (use another idempotency key to try again)") })
+            }
+            _ => Ok(sandbox),
+        }
+    }
+
+    /// A sandbox of the caller's project, ended or not.
+    pub async fn sandbox(&self, caller: &Caller, id: &SandboxId) -> Result<Arc<Sandbox>, CoreError> {
+        caller.require(Scope::Read)?;
+        match self.handle(caller, id) {
+            Some(handle) => Ok(Arc::clone(&handle.view.borrow())),
+            None => self.stored(&caller.project, id).await,
+        }
+    }
+
+    /// A page of the caller's project's sandboxes.
+    pub async fn list(&self, caller: &Caller, filter: &SandboxFilter, page: &PageRequest) -> Result<Page, CoreError> {
+        caller.require(Scope::Read)?;
+        Ok(self.shared.store.list(&caller.project, filter, page).await?)
+    }
+
+    /// Ends a sandbox and answers how it is then. One that has ended already is answered as it is.
+    pub async fn kill(&self, caller: &Caller, id: &SandboxId) -> Result<Arc<Sandbox>, CoreError> {
+        caller.require(Scope::Use)?;
+        if let Some(handle) = self.handle(caller, id) {
+            let (reply, answer) = oneshot::channel();
+            if handle.orders.send(Order::Kill(reply)).await.is_ok()
+                && let Ok(answer) = answer.await
+            {
+                return answer;
+            }
+        }
+        self.ended_or_away(caller, id).await
+    }
+
+    /// Sets how long a sandbox lives from now on.
+    pub async fn set_lease(&self, caller: &Caller, id: &SandboxId, lease: Lease) -> Result<Arc<Sandbox>, CoreError> {
+        self.update(caller, id, SandboxChange { lease: Some(lease), ..SandboxChange::default() }).await
+    }
+
+    /// Changes a sandbox, all at once or not at all.
+    pub async fn update(&self, caller: &Caller, id: &SandboxId, change: SandboxChange) -> Result<Arc<Sandbox>, CoreError> {
+        caller.require(Scope::Use)?;
+        change.validate(&self.shared.config)?;
+        if let Some(handle) = self.handle(caller, id) {
+            let (reply, answer) = oneshot::channel();
+            if handle.orders.send(Order::Change(change, reply)).await.is_ok()
+                && let Ok(answer) = answer.await
+            {
+                return answer;
+            }
+        }
+        let sandbox = self.ended_or_away(caller, id).await?;
+        Err(ended(&sandbox, "change it"))
+    }
+
+    /// The agent of a sandbox; waits while it is being made.
+    pub async fn open(&self, caller: &Caller, id: &SandboxId) -> Result<Session, CoreError> {
+        caller.require(Scope::Use)?;
+        let Some(mut handle) = self.handle(caller, id) else {
+            let sandbox = self.ended_or_away(caller, id).await?;
+            return Err(ended(&sandbox, "use it"));
+        };
+        let sandbox = match handle.view.wait_for(|sandbox| sandbox.state != SandboxState::Creating).await {
+            Ok(sandbox) => Arc::clone(&sandbox),
+            Err(_owner_gone) => self.stored(&caller.project, id).await?,
+        };
+        match sandbox.state {
+            SandboxState::Running => {
+                let guest = handle.runtime.guest(id).await?;
+                Ok(Session::new(guest, handle.view, handle.activity))
+            }
+            _ => Err(ended(&sandbox, "use it")),
+        }
+    }
+
+    /// What a sandbox used so far, as the host counts it.
+    pub async fn usage(&self, caller: &Caller, id: &SandboxId) -> Result<Usage, CoreError> {
+        caller.require(Scope::Read)?;
+        match self.handle(caller, id) {
+            Some(handle) => Ok(handle.runtime.usage(id).await?),
+            None => Err(ended(&*self.ended_or_away(caller, id).await?, "measure it")),
+        }
+    }
+
+    /// What the engines' probes found at start.
+    pub fn reports(&self) -> Vec<EngineReport> {
+        self.shared.engines.iter().map(|engine| engine.report.clone()).collect()
+    }
+
+    /// The operator's settings.
+    pub fn config(&self) -> &ServiceConfig {
+        &self.shared.config
+    }
+
+    /// Counters and gauges.
+    pub fn statistics(&self) -> Statistics {
+        self.shared.counters.snapshot(self.shared.views().iter().map(|sandbox| (sandbox.class, sandbox.state)))
+    }
+
+    /// Whether the service can do its work: the store answers and new work is taken.
+    pub async fn ready(&self) -> Result<(), CoreError> {
+        self.shared.refuse_if_stopping()?;
+        Ok(self.shared.store.check().await?)
+    }
+
+    /// The owner of a live sandbox, if it is the caller's.
+    fn handle(&self, caller: &Caller, id: &SandboxId) -> Option<Handle> {
+        self.shared.handle(id).filter(|handle| handle.view.borrow().project == caller.project)
+    }
+
+    async fn stored(&self, project: &belljar_types::ProjectId, id: &SandboxId) -> Result<Arc<Sandbox>, CoreError> {
+        let sandbox = self.shared.store.sandbox(project, id).await?.ok_or_else(|| CoreError::NoSandbox { id: id.clone() })?;
+        Ok(Arc::new(sandbox))
+    }
+
+    /// A sandbox that nobody owns: it has ended, or its engine is away and it is left alone.
+    async fn ended_or_away(&self, caller: &Caller, id: &SandboxId) -> Result<Arc<Sandbox>, CoreError> {
+        let sandbox = self.stored(&caller.project, id).await?;
+        if sandbox.state.has_ended() {
+            return Ok(sandbox);
+        }
+        let reason = match self.shared.engine(sandbox.class) {
+            None => "this server has no such engine".to_owned(),
+            Some(engine) => match engine.report.first_failure() {
+                Some(check) => format!("{}: {}", check.name, check.found),
+                None => "it could not be taken over when the server started; see the log".to_owned(),
+            },
+        };
+        Err(CoreError::EngineAway { id: id.clone(), class: sandbox.class, reason })
+    }
+}
+
+fn ended(sandbox: &Sandbox, verb: &'static str) -> CoreError {
+    match &sandbox.end {
+        Some(end) => CoreError::Ended { id: sandbox.id.clone(), end: end.clone() },
+        None => CoreError::WrongState { id: sandbox.id.clone(), state: sandbox.state, verb },
+    }
+}
+
+impl Drop for Service {
+    fn drop(&mut self) {
+        self.shared.stop();
+    }
+}

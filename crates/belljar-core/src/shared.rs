@@ -1,0 +1,126 @@
+//! What every part of the service holds: the adapters, the settings, and the sandboxes that live.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use belljar_ports::{Runtime, Store, StoreError, Templates};
+use belljar_types::{EngineReport, Epoch, IsolationClass, Sandbox, SandboxId};
+use tokio::sync::{mpsc, watch};
+use tokio_util::task::TaskTracker;
+
+use crate::activity::Activity;
+use crate::admission::Admission;
+use crate::owner::Order;
+use crate::statistics::Counters;
+use crate::{CoreError, ServiceConfig};
+
+/// An engine and what its probe found.
+#[derive(Clone)]
+pub(crate) struct Engine {
+    pub(crate) runtime: Arc<dyn Runtime>,
+    pub(crate) report: EngineReport,
+}
+
+/// How to reach the owner of a live sandbox.
+#[derive(Clone)]
+pub(crate) struct Handle {
+    pub(crate) view: watch::Receiver<Arc<Sandbox>>,
+    pub(crate) orders: mpsc::Sender<Order>,
+    pub(crate) activity: Arc<Activity>,
+    pub(crate) runtime: Arc<dyn Runtime>,
+}
+
+/// Held by the service and by every owner.
+pub(crate) struct Shared {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) engines: Vec<Engine>,
+    pub(crate) templates: Arc<dyn Templates>,
+    pub(crate) admission: Arc<Admission>,
+    pub(crate) config: ServiceConfig,
+    pub(crate) epoch: Epoch,
+    pub(crate) counters: Counters,
+    /// Work that must not be cut off by a graceful stop: makings and endings.
+    pub(crate) unfinished: TaskTracker,
+    live: Mutex<HashMap<SandboxId, Handle>>,
+    stopping: AtomicBool,
+    fenced: watch::Sender<Option<(u64, u64)>>,
+}
+
+impl Shared {
+    pub(crate) fn new(
+        store: Arc<dyn Store>,
+        engines: Vec<Engine>,
+        templates: Arc<dyn Templates>,
+        admission: Arc<Admission>,
+        config: ServiceConfig,
+        epoch: Epoch,
+    ) -> Self {
+        Self {
+            store,
+            engines,
+            templates,
+            admission,
+            config,
+            epoch,
+            counters: Counters::default(),
+            unfinished: TaskTracker::new(),
+            live: Mutex::default(),
+            stopping: AtomicBool::new(false),
+            fenced: watch::Sender::new(None),
+        }
+    }
+
+    pub(crate) fn engine(&self, class: IsolationClass) -> Option<&Engine> {
+        self.engines.iter().find(|engine| engine.report.class == class)
+    }
+
+    pub(crate) fn handle(&self, id: &SandboxId) -> Option<Handle> {
+        self.lock().get(id).cloned()
+    }
+
+    pub(crate) fn insert(&self, id: SandboxId, handle: Handle) {
+        self.lock().insert(id, handle);
+    }
+
+    pub(crate) fn remove(&self, id: &SandboxId) {
+        self.lock().remove(id);
+    }
+
+    /// All that live, as they are now.
+    pub(crate) fn views(&self) -> Vec<Arc<Sandbox>> {
+        self.lock().values().map(|handle| Arc::clone(&handle.view.borrow())).collect()
+    }
+
+    pub(crate) fn stop(&self) {
+        self.stopping.store(true, Ordering::Release);
+    }
+
+    pub(crate) fn refuse_if_stopping(&self) -> Result<(), CoreError> {
+        if self.stopping.load(Ordering::Acquire) { Err(CoreError::Stopping) } else { Ok(()) }
+    }
+
+    /// Notes whether a refused write means that another server has taken over.
+    pub(crate) fn note(&self, error: &StoreError) {
+        if let StoreError::Fenced { current, ours } = error {
+            self.fenced.send_replace(Some((*current, *ours)));
+        }
+    }
+
+    /// Waits until another server has taken over the store.
+    pub(crate) async fn fenced(&self) -> StoreError {
+        let mut changes = self.fenced.subscribe();
+        loop {
+            if let Some((current, ours)) = *changes.borrow_and_update() {
+                return StoreError::Fenced { current, ours };
+            }
+            if changes.changed().await.is_err() {
+                std::future::pending::<()>().await;
+            }
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<SandboxId, Handle>> {
+        self.live.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,62 @@
+//! Templates: what a project sees, makes and removes, and the sweep that frees what nothing refers to.
+
+use std::collections::BTreeSet;
+
+use belljar_ports::{BuildLine, OwnedTemplate, Swept, TemplateSource};
+use belljar_types::{ProjectId, Scope, Template, TemplateName};
+use tokio::sync::mpsc;
+
+use crate::{Caller, CoreError, Service};
+
+impl Service {
+    /// All templates the caller's project sees.
+    pub async fn templates(&self, caller: &Caller) -> Result<Vec<OwnedTemplate>, CoreError> {
+        caller.require(Scope::Read)?;
+        Ok(self.shared.templates.list(&caller.project).await?)
+    }
+
+    /// The template of that name which the caller's project sees.
+    pub async fn template(&self, caller: &Caller, name: &TemplateName) -> Result<OwnedTemplate, CoreError> {
+        let all = self.templates(caller).await?;
+        let own = all.iter().find(|owned| owned.template.name == *name && owned.owner.is_some());
+        let any = own.or_else(|| all.iter().find(|owned| owned.template.name == *name));
+        any.cloned().ok_or_else(|| CoreError::NoTemplate { name: name.clone() })
+    }
+
+    /// Makes a template for the caller's project, or for all (`shared`: administrators only).
+    pub async fn make_template(
+        &self,
+        caller: &Caller,
+        name: &TemplateName,
+        source: TemplateSource,
+        shared: bool,
+        lines: mpsc::Sender<BuildLine>,
+    ) -> Result<Template, CoreError> {
+        let owner = template_owner(caller, shared)?;
+        self.shared.refuse_if_stopping()?;
+        Ok(self.shared.templates.make(owner, name, source, lines).await?)
+    }
+
+    /// Removes a template. Sandboxes made from it are not touched.
+    pub async fn remove_template(&self, caller: &Caller, name: &TemplateName, shared: bool) -> Result<(), CoreError> {
+        let owner = template_owner(caller, shared)?;
+        if self.shared.templates.remove(owner, name).await? { Ok(()) } else { Err(CoreError::NoTemplate { name: name.clone() }) }
+    }
+
+    /// Removes layers that no template and no live sandbox refers to; or only says which.
+    pub async fn sweep(&self, caller: &Caller, dry_run: bool) -> Result<Swept, CoreError> {
+        caller.require(Scope::Admin)?;
+        // From the store and not from memory: sandboxes whose engine is away need their layers too.
+        let (rows, unreadable) = self.shared.store.unended().await?;
+        if let Some(row) = unreadable.into_iter().next() {
+            return Err(belljar_ports::StoreError::Corrupt { what: "sandbox", id: row.id, detail: row.detail }.into());
+        }
+        let keep: BTreeSet<_> = rows.into_iter().flat_map(|sandbox| sandbox.spec.layers).collect();
+        Ok(self.shared.templates.sweep(&keep, dry_run).await?)
+    }
+}
+
+fn template_owner(caller: &Caller, shared: bool) -> Result<Option<&ProjectId>, CoreError> {
+    caller.require(if shared { Scope::Admin } else { Scope::Templates })?;
+    Ok((!shared).then_some(&caller.project))
+}
