@@ -21,13 +21,13 @@ const REMEMBERED: usize = 16_384;
 pub struct OomLedger {
     count: Box<dyn Fn() -> u64 + Send + Sync>,
     looks_like_it: fn(Termination) -> bool,
-    /// The count before this ledger was opened: somebody else has explained it.
-    at_opening: u64,
     known: Mutex<Known>,
 }
 
 #[derive(Default)]
 struct Known {
+    /// The count when this knowledge began. What was killed before is for somebody else to explain: an earlier server, who saw it.
+    at_opening: u64,
     /// The count when a process was started.
     at_start: HashMap<ProcessId, u64>,
     /// Processes that were sent `SIGKILL` by request.
@@ -39,13 +39,15 @@ struct Known {
 impl OomLedger {
     /// `count` reads the kernel's counter; `looks_like_it` says which ends a process can come to when it is killed for memory.
     pub fn new(count: impl Fn() -> u64 + Send + Sync + 'static, looks_like_it: fn(Termination) -> bool) -> Self {
-        let at_opening = count();
-        Self { count: Box::new(count), looks_like_it, at_opening, known: Mutex::default() }
+        let known = Known::since(count());
+        Self { count: Box::new(count), looks_like_it, known: Mutex::new(known) }
     }
 
-    /// Whether there were memory kills that no process's end explains: then it was the agent, or something that took it along.
+    /// Whether there were memory kills since this ledger was opened that no process's end explains: then it was the agent, or something
+    /// that took it along.
     pub fn has_unexplained_kills(&self) -> bool {
-        self.kills() > self.known().explained.len() as u64
+        let kills = self.kills();
+        self.known().leaves_unexplained(kills)
     }
 
     fn kills(&self) -> u64 {
@@ -60,7 +62,7 @@ impl OomLedger {
         let kills = self.kills();
         let mut known = self.known();
         if known.at_start.len() >= REMEMBERED {
-            *known = Known::default();
+            *known = Known::since(kills);
         }
         known.at_start.entry(id.clone()).or_insert(kills);
     }
@@ -76,7 +78,7 @@ impl OomLedger {
         let kills = self.kills();
         let mut known = self.known();
         let before = known.at_start.get(id).copied().unwrap_or(0);
-        let unexplained = kills > before && kills - self.at_opening.min(kills) > known.explained.len() as u64;
+        let unexplained = kills > before && known.leaves_unexplained(kills);
         if known.explained.contains(id) || (unexplained && !known.asked.contains(id)) {
             known.explained.insert(id.clone());
             // What the kernel did, whatever the sandbox's own kernel made of it.
@@ -89,6 +91,16 @@ impl OomLedger {
     fn judge_info(&self, mut info: ProcessInfo) -> ProcessInfo {
         info.exit = info.exit.map(|exit| self.judge(&info.id, exit));
         info
+    }
+}
+
+impl Known {
+    fn since(kills: u64) -> Self {
+        Self { at_opening: kills, ..Self::default() }
+    }
+
+    fn leaves_unexplained(&self, kills: u64) -> bool {
+        kills.saturating_sub(self.at_opening) > self.explained.len() as u64
     }
 }
 
@@ -255,6 +267,31 @@ mod tests {
         assert_eq!(ledger.judge(&ids[2], end(Termination::Exited(1))), killed);
         assert_eq!(ledger.judge(&ids[3], end(Termination::Exited(1))).cause, None, "one kill explains one death");
         assert_eq!(ledger.judge(&ids[2], end(Termination::Exited(1))), killed, "asked again, another answer");
+    }
+
+    #[test]
+    fn who_comes_later_does_not_hold_an_old_kill_against_the_agent() {
+        let count = Arc::new(AtomicU64::new(0));
+        let (first, id) = (ledger(&count), ProcessId::random());
+        first.started(&id);
+        count.store(1, Ordering::Relaxed);
+        assert!(first.judge(&id, end(Termination::Signaled(9))).cause.is_some());
+        assert!(!first.has_unexplained_kills());
+        let second = ledger(&count);
+        assert!(!second.has_unexplained_kills(), "what an earlier server explained");
+        count.store(2, Ordering::Relaxed);
+        assert!(second.has_unexplained_kills() && first.has_unexplained_kills(), "what nobody has explained");
+    }
+
+    #[test]
+    fn forgetting_the_oldest_makes_no_explained_kill_unexplained() {
+        let count = Arc::new(AtomicU64::new(0));
+        let (ledger, id) = (ledger(&count), ProcessId::random());
+        ledger.started(&id);
+        count.store(1, Ordering::Relaxed);
+        assert!(ledger.judge(&id, end(Termination::Signaled(9))).cause.is_some());
+        (0..REMEMBERED).for_each(|_| ledger.started(&ProcessId::random()));
+        assert!(!ledger.has_unexplained_kills());
     }
 
     #[test]
