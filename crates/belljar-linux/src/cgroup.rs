@@ -13,6 +13,7 @@
 mod files;
 mod group;
 mod layout;
+mod membership;
 mod tree;
 
 use std::io;
@@ -20,6 +21,7 @@ use std::path::PathBuf;
 
 pub use group::Cgroup;
 pub use layout::{Controller, Layout, LayoutKind};
+pub use membership::Membership;
 pub use tree::Tree;
 
 /// Upper bounds; `None` leaves a resource alone.
@@ -66,6 +68,15 @@ pub enum CgroupError {
     #[error("make the cgroup {path}")]
     Create {
         /// Which.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+    /// A group could not be opened to start something in it.
+    #[error("open the cgroup {path} to start a process in it")]
+    Open {
+        /// Its directory or control file.
         path: PathBuf,
         /// Why.
         #[source]

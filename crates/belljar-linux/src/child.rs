@@ -7,10 +7,11 @@
 
 use std::ffi::CString;
 use std::io::Read;
-use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::ptr;
 
-use crate::clone::{BlockedSignals, Stack};
+use crate::cgroup::Membership;
+use crate::clone::{BlockedSignals, Stack, clone_on};
 
 /// What the child's few frames need, many times over.
 const STACK: usize = 64 << 10;
@@ -50,7 +51,7 @@ pub struct ChildPlan<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum ChildStep {
-    /// Making the process at all.
+    /// Making the process at all, in its control group.
     Fork = 0,
     /// Its own session and terminal.
     Session = 1,
@@ -78,6 +79,7 @@ pub struct ChildError {
 /// What is handed to the child: raw pointers into the plan, which outlives the fork.
 struct Prepared<'a> {
     plan: &'a ChildPlan<'a>,
+    groups: &'a [OwnedFd],
     argv: Vec<*const libc::c_char>,
     env: Vec<*const libc::c_char>,
     report: RawFd,
@@ -85,24 +87,42 @@ struct Prepared<'a> {
 
 /// Starts a process. Returns its number once the program runs. The caller reaps it.
 pub fn spawn(plan: &ChildPlan<'_>) -> Result<u32, ChildError> {
+    start(plan, &Membership::default())
+}
+
+/// The same in a control group, from its first instruction on: nothing it does or starts escapes the group's limits.
+pub fn spawn_in(cgroup: &Membership, plan: &ChildPlan<'_>) -> Result<u32, ChildError> {
+    start(plan, cgroup)
+}
+
+fn start(plan: &ChildPlan<'_>, cgroup: &Membership) -> Result<u32, ChildError> {
     let fork_failed = |source| ChildError { step: ChildStep::Fork, source };
     if plan.stdio.iter().any(|fd| fd.as_raw_fd() < 3) {
         return Err(ChildError { step: ChildStep::Stdio, source: std::io::ErrorKind::InvalidInput.into() });
     }
     let (mut reader, writer) = report_pipe().map_err(fork_failed)?;
     let pointers = |texts: &[CString]| texts.iter().map(|t| t.as_ptr()).chain([ptr::null()]).collect();
-    let prepared = Prepared { plan, argv: pointers(&plan.argv), env: pointers(&plan.env), report: writer.as_raw_fd() };
+    let prepared =
+        Prepared { plan, groups: &cgroup.tasks, argv: pointers(&plan.argv), env: pointers(&plan.env), report: writer.as_raw_fd() };
 
     let stack = Stack::new(STACK).map_err(fork_failed)?;
     let blocked = BlockedSignals::all().map_err(fork_failed)?;
     let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD;
-    // SAFETY: the child runs only `child_main`, which makes system calls on memory prepared above, on a stack of its own, and never returns; this
-    // thread sleeps until the child has executed a program or ended, so all of it outlives the child's use.
-    let pid = unsafe { libc::clone(child_main, stack.top(), flags, (&raw const prepared).cast_mut().cast()) };
-    let forked = if pid < 0 { Err(fork_failed(std::io::Error::last_os_error())) } else { Ok(pid.unsigned_abs()) };
+    let argument = (&raw const prepared).cast_mut().cast();
+    // The newer call is not for everywhere: sandboxes refuse it.
+    let forked = match &cgroup.unified {
+        // SAFETY: the child runs only `child_main`, which makes system calls on memory prepared above, on a stack of its own, and never returns;
+        // this thread sleeps until the child has executed a program or ended, so all of it outlives the child's use.
+        Some(unified) => unsafe { clone_on(&stack, flags, Some(unified.as_fd()), child_main, argument) },
+        // SAFETY: as above.
+        None => match unsafe { libc::clone(child_main, stack.top(), flags, argument) } {
+            pid if pid < 0 => Err(std::io::Error::last_os_error()),
+            pid => Ok(pid),
+        },
+    };
     drop(blocked);
     drop(writer);
-    let pid = forked?;
+    let pid = forked.map_err(fork_failed)?.unsigned_abs();
 
     let mut report = Vec::new();
     reader.read_to_end(&mut report).map_err(fork_failed)?;
@@ -158,6 +178,12 @@ extern "C" fn child_main(argument: *mut libc::c_void) -> libc::c_int {
 
 fn steps(prepared: &Prepared<'_>) -> Result<std::convert::Infallible, (ChildStep, i32)> {
     let plan = prepared.plan;
+    for group in prepared.groups {
+        // "0" is the thread that writes it.
+        // SAFETY: one byte of a static string, to an open descriptor.
+        let written = unsafe { libc::write(group.as_raw_fd(), c"0".as_ptr().cast(), 1) };
+        check(if written == 1 { 0 } else { -1 }, ChildStep::Fork)?;
+    }
     // SAFETY: takes no memory.
     check(unsafe { libc::setsid() }, ChildStep::Session)?;
     if plan.reset_oom_score {

@@ -74,6 +74,9 @@ impl Drop for BlockedSignals {
 /// Past the bits of the older call, and so of the type of its constants.
 const CLONE_INTO_CGROUP: u64 = 1 << 33;
 
+/// The bits in which the older call was told the signal.
+const EXIT_SIGNAL: c_int = 0xff;
+
 /// What `clone3` takes, as the kernel lays it out.
 #[repr(C)]
 #[derive(Default)]
@@ -91,8 +94,8 @@ struct CloneArguments {
     cgroup: u64,
 }
 
-/// Starts `child` on `stack`, in the v2 cgroup whose directory is given, or in ours. The child sends no signal when it ends, so
-/// nobody who waits for other children sees it.
+/// Starts `child` on `stack`, in the v2 cgroup whose directory is given, or in ours. Unless `flags` name a signal, the child sends none when
+/// it ends, so nobody who waits for other children sees it.
 ///
 /// Being born in a cgroup is not only atomic: moving a process there afterwards makes the kernel wait until every processor has
 /// passed a quiet moment, some ten milliseconds on a busy machine.
@@ -109,7 +112,8 @@ pub(crate) unsafe fn clone_on(
 ) -> io::Result<libc::pid_t> {
     let into_cgroup = if cgroup.is_some() { CLONE_INTO_CGROUP } else { 0 };
     let arguments = CloneArguments {
-        flags: u64::from(flags.cast_unsigned()) | into_cgroup,
+        flags: u64::from((flags & !EXIT_SIGNAL).cast_unsigned()) | into_cgroup,
+        exit_signal: u64::from((flags & EXIT_SIGNAL).cast_unsigned()),
         stack: stack.base.as_ptr() as u64,
         stack_size: stack.length as u64,
         cgroup: cgroup.map_or(0, |cgroup| u64::from(cgroup.as_raw_fd().cast_unsigned())),

@@ -26,6 +26,7 @@ use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
 pub use step::Step;
 
 use crate::caps::CapabilitySet;
+use crate::cgroup::Membership;
 use crate::clone::{BlockedSignals, Stack, clone_on, wait_for_clone};
 use crate::rlimit::ProcessLimit;
 use crate::seccomp::Program;
@@ -37,15 +38,6 @@ pub struct Attach {
     pub mount: OwnedFd,
     /// The directory inside the new root that it covers.
     pub at: CString,
-}
-
-/// A control group to start in.
-#[derive(Debug, Default)]
-pub struct Membership {
-    /// Its directory in the v2 tree, in which the process is born.
-    pub unified: Option<OwnedFd>,
-    /// Its `tasks` files in v1 trees, open for writing; the process puts itself there.
-    pub tasks: Vec<OwnedFd>,
 }
 
 /// Everything needed to start a sandbox's first process.

@@ -12,6 +12,7 @@ pub mod caps;
 pub mod cgroup;
 pub mod child;
 mod clone;
+pub mod guarded;
 pub mod idmap;
 pub mod landlock;
 pub mod launch;

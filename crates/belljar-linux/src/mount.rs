@@ -37,6 +37,10 @@ impl Restrictions {
     pub const fn and(self, other: Self) -> Self {
         Self(self.0.union(other.0))
     }
+
+    pub(crate) fn bits(self) -> u64 {
+        u64::from(self.0.bits())
+    }
 }
 
 /// A private copy of the mount at `path`, from that directory down.

@@ -5,16 +5,14 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Duration;
 
-use belljar_host::{RecordState, Reservation};
+use belljar_host::{Making, RecordState, Reservation};
 use belljar_ports::{GuestError, GuestInfo, RuntimeError};
-use belljar_types::{EndReason, Execution, IsolationClass, SandboxId, SandboxSpec, escape_untrusted};
-use tokio::sync::oneshot;
+use belljar_types::{Execution, IsolationClass, SandboxId, SandboxSpec, escape_untrusted};
 use tokio::time::Instant;
 
 use crate::errors::{ContainerError, from_host};
 use crate::lifecycle::Inner;
 use crate::live::{Live, execution};
-use crate::making::Making;
 
 /// Between two tries to reach an agent that does not listen yet: it needs about a millisecond.
 const NEXT_TRY: Duration = Duration::from_micros(150);
@@ -22,25 +20,13 @@ const NEXT_TRY: Duration = Duration::from_micros(150);
 const HASTY_TRIES: u32 = 40;
 const LATER_TRY: Duration = Duration::from_millis(5);
 const LAST_WORDS_MAX: usize = 4096;
-const UNWANTED: &str = "it was removed while it was being made";
 
-/// Makes it in a task of its own: if the caller stops waiting, the sandbox is still finished and then removed, not left half-made.
+/// Makes it, or leaves nothing, whether or not the caller waits for the end of it.
 pub(crate) async fn make(inner: Arc<Inner>, spec: SandboxSpec) -> Result<Execution, RuntimeError> {
-    let id = spec.id.clone();
-    let making = inner.makings.begin(&id).ok_or_else(|| RuntimeError::Exists { id: id.clone() })?;
-    let (answer, made) = oneshot::channel();
-    tokio::spawn(async move {
-        let result = create(&inner, &spec, &making).await;
-        // What failed can be tried again as soon as it is known; what nobody took has to go first.
-        let making = result.is_ok().then_some(making);
-        if let Err(Ok(_)) = answer.send(result)
-            && let Err(error) = inner.remove(&spec.id).await
-        {
-            tracing::error!(sandbox_id = %spec.id, %error, "a sandbox that nobody waited for could not be removed");
-        }
-        drop(making);
-    });
-    made.await.unwrap_or_else(|_| Err(ContainerError::Stopped.during("make the sandbox", &id)))
+    let (makings, id) = (Arc::clone(&inner.makings), spec.id.clone());
+    let (remover, unwanted) = (Arc::clone(&inner), id.clone());
+    let work = |making: Arc<Making>| async move { create(&inner, &spec, &making).await };
+    makings.make(&id, work, move || async move { remover.remove(&unwanted).await }).await
 }
 
 /// Makes it, or leaves nothing. Whoever calls it holds on to the making until nothing is left to do.
@@ -59,9 +45,8 @@ async fn create(inner: &Arc<Inner>, spec: &SandboxSpec, making: &Making) -> Resu
 
 /// A start cannot be stopped half-way: being called off is heeded before and after it.
 async fn bring_up(inner: &Arc<Inner>, id: &SandboxId, reservation: Reservation, making: &Making) -> Result<Execution, RuntimeError> {
-    let unwanted = || RuntimeError::Ended { id: id.clone(), reason: EndReason::Killed, detail: UNWANTED.to_owned() };
     if making.is_called_off() {
-        return Err(unwanted());
+        return Err(making.unwanted());
     }
     let starter = Arc::clone(&inner.starter);
     let started = tokio::task::spawn_blocking(move || {
@@ -74,7 +59,7 @@ async fn bring_up(inner: &Arc<Inner>, id: &SandboxId, reservation: Reservation, 
     let live = Arc::new(live.map_err(|source| ContainerError::Watch(source).during("watch the sandbox", id))?);
     inner.keep(id, Arc::clone(&live));
     tokio::select! {
-        () = making.called_off() => return Err(unwanted()),
+        () = making.called_off() => return Err(making.unwanted()),
         reason = live.ended() => {
             return Err(RuntimeError::Ended { id: id.clone(), reason, detail: last_words(started.last_words) });
         }

@@ -61,7 +61,7 @@ pub enum ContainerError {
         #[source]
         source: io::Error,
     },
-    /// A file that stands for a cgroup or namespace.
+    /// A file that stands for a namespace.
     #[error("open {path}")]
     Open {
         /// Which.

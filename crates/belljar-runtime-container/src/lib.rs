@@ -15,7 +15,6 @@ mod create;
 mod errors;
 mod lifecycle;
 mod live;
-mod making;
 mod metrics;
 mod probe;
 mod root;

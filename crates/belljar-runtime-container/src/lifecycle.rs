@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
-use belljar_host::{Host, Record, RecordState};
+use belljar_host::{Host, Makings, Record, RecordState};
 use belljar_ports::{Capabilities, Found, Guest, Presence, Runtime, RuntimeError, SnapshotKind, SnapshotRecord};
 use belljar_types::{EndReason, EngineReport, Execution, IsolationClass, SandboxId, SandboxSpec, SnapshotId, Usage};
 
@@ -18,7 +18,6 @@ use crate::config::ContainerConfig;
 use crate::create;
 use crate::errors::{ContainerError, from_host};
 use crate::live::{Live, execution, find_first};
-use crate::making::Makings;
 use crate::start::Starter;
 use crate::{metrics, probe, snapshot};
 

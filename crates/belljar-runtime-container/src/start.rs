@@ -2,15 +2,15 @@
 
 use std::collections::HashMap;
 use std::ffi::{CStr, CString};
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use belljar_host::{Cgroup, Reservation};
+use belljar_host::Reservation;
 use belljar_linux::caps::CapabilitySet;
-use belljar_linux::launch::{Launch, Launched, Membership, launch};
+use belljar_linux::launch::{Launch, Launched, launch};
 use belljar_linux::rlimit::{ProcessLimit, Resource};
 use belljar_linux::seccomp::{Policy, Program};
 use belljar_linux::{idmap, landlock, mount};
@@ -63,7 +63,7 @@ impl Starter {
         let users = self.users(reservation.slot.uid_base, reservation.slot.uid_count)?;
         let root = root::assemble(reservation, &users)?;
         let plan = Launch {
-            cgroup: membership(&reservation.cgroup)?,
+            cgroup: reservation.cgroup.membership().map_err(ContainerError::Cgroup)?,
             network: open(&reservation.slot.netns)?,
             mounts_from: self.mounts_from()?,
             users,
@@ -127,20 +127,6 @@ fn limits() -> io::Result<Vec<ProcessLimit>> {
     ])
 }
 
-fn membership(cgroup: &Cgroup) -> Result<Membership, ContainerError> {
-    let unified = cgroup.v2_path();
-    let v1 = cgroup.join_paths().into_iter().filter(|path| path.parent() != unified.as_deref());
-    Ok(Membership {
-        tasks: v1.map(|path| open_for_writing(&path)).collect::<Result<_, _>>()?,
-        unified: unified.as_deref().map(open).transpose()?,
-    })
-}
-
 fn open(path: &Path) -> Result<OwnedFd, ContainerError> {
     File::open(path).map(OwnedFd::from).map_err(|source| ContainerError::Open { path: path.to_owned(), source })
-}
-
-fn open_for_writing(path: &Path) -> Result<OwnedFd, ContainerError> {
-    let opened = OpenOptions::new().write(true).open(path);
-    opened.map(OwnedFd::from).map_err(|source| ContainerError::Open { path: path.to_owned(), source })
 }

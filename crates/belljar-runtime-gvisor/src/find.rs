@@ -15,9 +15,9 @@ use tokio::io::unix::AsyncFd;
 use crate::errors::EngineError;
 use crate::launch::Files;
 use crate::live::Live;
-use crate::runtime::{GvisorRuntime, blocking};
+use crate::runtime::{Inner, blocking};
 
-impl GvisorRuntime {
+impl Inner {
     /// What we keep for a sandbox's current run; made anew if another process made the sandbox.
     pub(crate) async fn live(&self, id: &SandboxId) -> Result<Arc<Live>, RuntimeError> {
         if let Some(live) = self.lives().get(id) {
@@ -25,6 +25,9 @@ impl GvisorRuntime {
         }
         let record = self.known(id, "find the agent").await?;
         require_whole(&record)?;
+        if let Presence::Ended(reason) = self.presence(&record).await? {
+            return Err(RuntimeError::Ended { id: id.clone(), reason, detail: self.files(id).last_words() });
+        }
         let live = Arc::new(Live::new(&self.host, &record));
         Ok(self.lives().entry(id.clone()).or_insert(live).clone())
     }
@@ -48,6 +51,9 @@ impl GvisorRuntime {
         })?;
         let mut found = Vec::with_capacity(records.len());
         for record in records {
+            if record.state == RecordState::Making && self.makings.is_making(&record.id) {
+                continue;
+            }
             let presence = self.presence(&record).await?;
             found.push(Found { id: record.id, presence });
         }
@@ -59,10 +65,13 @@ impl GvisorRuntime {
             return Ok(Presence::HalfMade);
         }
         let (cgroup, files) = (self.host.cgroup(&record.id), self.files(&record.id));
-        let look = blocking(move || match sentry(&files, &cgroup)? {
-            None if cgroup.oom_kills()? > 0 => Ok(Err(EndReason::OutOfMemory)),
-            None => Ok(Err(EndReason::Exited)),
-            Some(_) => Ok(Ok(cgroup.is_frozen()?)),
+        let live = self.lives().get(&record.id).cloned();
+        let look = blocking(move || match (sentry(&files, &cgroup)?, live) {
+            (Some(_), _) => Ok(Ok(cgroup.is_frozen()?)),
+            (None, Some(live)) => Ok(Err(live.end_reason())),
+            // Nobody saw it end; the kernel's count is all there is to go by.
+            (None, None) if cgroup.oom_kills()? > 0 => Ok(Err(EndReason::OutOfMemory)),
+            (None, None) => Ok(Err(EndReason::Exited)),
         });
         Ok(match look.await.map_err(|error| error.during("look for", &record.id))? {
             Err(reason) => Presence::Ended(reason),
@@ -73,17 +82,17 @@ impl GvisorRuntime {
 
     pub(crate) async fn wait_for_end(&self, id: &SandboxId) -> Result<EndReason, RuntimeError> {
         const OPERATION: &str = "wait for the end";
-        let (live, files, cgroup) = (self.live(id).await?, self.files(id), self.host.cgroup(id));
+        let live = match self.live(id).await {
+            Err(RuntimeError::Ended { reason, .. }) => return Ok(reason),
+            other => other?,
+        };
+        let (files, cgroup) = (self.files(id), self.host.cgroup(id));
         let at = files.pid.clone();
         let sentry = blocking(move || sentry(&files, &cgroup)).await.map_err(|error| error.during(OPERATION, id))?;
         if let Some(sentry) = sentry {
             end_of(sentry).await.map_err(|source| EngineError::Sentry { path: at, source }.during(OPERATION, id))?;
         }
-        Ok(match live {
-            live if live.was_asked_to_end() => EndReason::Killed,
-            live if live.ended_by_memory() => EndReason::OutOfMemory,
-            _ => EndReason::Exited,
-        })
+        Ok(live.end_reason())
     }
 }
 

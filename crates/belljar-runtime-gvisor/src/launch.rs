@@ -1,19 +1,24 @@
 //! Starting `runsc` for one sandbox: its root, the view of the host it is given, its flags, and what it said if it failed.
 //!
-//! Everything is mounted in a mount namespace that nobody else is in. The sandbox's control group is joined by the child itself before it
-//! becomes `runsc`, so that not even its first page is counted elsewhere.
+//! Everything is mounted in a mount namespace that nobody else is in. The child is born in the sandbox's control group, so that not even
+//! its first page is counted elsewhere.
 
+use std::ffi::{CString, OsString};
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom};
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::process::CommandExt;
+use std::os::unix::ffi::OsStringExt;
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::ExitStatus;
 
+use belljar_linux::cgroup::Membership;
+use belljar_linux::child::{ChildPlan, spawn_in};
 use belljar_linux::mount::{Overlay, Restrictions};
-use belljar_linux::shim::{in_private_mounts, join_before_exec};
+use belljar_linux::shim::in_private_mounts;
 use rustix::fs::{CWD, Mode, OFlags};
 use rustix::mount::{MountFlags, MoveMountFlags, mount, mount_bind, move_mount};
+use rustix::process::{Pid, WaitOptions, waitpid};
 
 use crate::errors::EngineError;
 use crate::runsc::Runsc;
@@ -72,8 +77,8 @@ pub(crate) struct Launch<'a> {
     pub(crate) layers: &'a [PathBuf],
     /// The directory with `upper` and `work`.
     pub(crate) disk: &'a Path,
-    /// The files of the control group to write to, to join it.
-    pub(crate) cgroup: &'a [PathBuf],
+    /// The control group to start in.
+    pub(crate) cgroup: &'a Membership,
     pub(crate) memory_bytes: u64,
     pub(crate) direct_files: bool,
 }
@@ -81,17 +86,25 @@ pub(crate) struct Launch<'a> {
 impl Launch<'_> {
     /// Starts runsc, which returns when the agent's program runs in the new sandbox. `config.json` must be there.
     pub(crate) fn run(&self) -> Result<(), EngineError> {
-        let Files { root, pid, .. } = self.files;
+        let Files { bundle, root, pid, .. } = self.files;
         fs::create_dir(root).map_err(|source| EngineError::Write { path: root.clone(), source })?;
-        let mut command = self.runsc.command(self.files, self.direct_files);
-        command.arg("run").arg("--detach").arg("--bundle").arg(&self.files.bundle).arg("--pid-file").arg(pid).arg(CONTAINER);
-        // In a group of its own: an interrupt at our terminal is for us.
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).process_group(0);
         let start = |source| EngineError::Start { runsc: self.runsc.path.clone(), source };
-        join_before_exec(&mut command, self.cgroup).map_err(start)?;
+        let mut words = vec![self.runsc.path.clone().into_os_string()];
+        words.extend(self.runsc.flags(self.files, self.direct_files));
+        words.extend([
+            "run".into(),
+            "--detach".into(),
+            "--bundle".into(),
+            bundle.into(),
+            "--pid-file".into(),
+            pid.into(),
+            CONTAINER.into(),
+        ]);
+        let words = words.into_iter().map(|word| CString::new(word.into_vec()).map_err(io::Error::from));
+        let words = words.collect::<io::Result<Vec<_>>>().map_err(start)?;
 
-        let spawned = in_private_mounts(|| Ok(self.spawn(&mut command))).map_err(start)?;
-        let status = spawned?.wait().map_err(start)?;
+        let spawned = in_private_mounts(|| Ok(self.spawn(words))).map_err(start)?;
+        let status = wait(spawned?).map_err(start)?;
         if status.success() {
             return Ok(());
         }
@@ -99,7 +112,7 @@ impl Launch<'_> {
     }
 
     /// Runs in the private mount namespace. Layers are opened there: an overlay takes none that belong to another namespace.
-    fn spawn(&self, command: &mut Command) -> Result<Child, EngineError> {
+    fn spawn(&self, words: Vec<CString>) -> Result<u32, EngineError> {
         let at_root = |source| EngineError::Root { path: self.files.root.clone(), source };
         let lower = self.layers.iter().map(|path| open_layer(path)).collect::<Result<Vec<_>, _>>()?;
         let disk = open_layer(self.disk)?;
@@ -108,22 +121,41 @@ impl Launch<'_> {
         let overlay = overlay.mount(Restrictions::NO_SETUID.and(Restrictions::NO_DEVICES)).map_err(at_root)?;
         move_mount(&overlay, "", CWD, &self.files.root, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH).map_err(|errno| at_root(errno.into()))?;
         disguise_host(self.runsc, Some(self.memory_bytes)).map_err(at_root)?;
-        command.spawn().map_err(|source| EngineError::Start { runsc: self.runsc.path.clone(), source })
+
+        let start = |source| EngineError::Start { runsc: self.runsc.path.clone(), source };
+        let null = fs::OpenOptions::new().read(true).write(true).open("/dev/null").map_err(start)?;
+        let plan = ChildPlan {
+            programs: words.first().cloned().into_iter().collect(),
+            argv: words,
+            env: Vec::new(),
+            cwd: c"/".to_owned(),
+            user: None,
+            stdio: [null.as_fd(); 3],
+            controlling_terminal: false,
+            reset_oom_score: false,
+        };
+        spawn_in(self.cgroup, &plan).map_err(|error| start(error.source))
     }
 }
 
+/// Waits for a child and takes its ending.
+fn wait(pid: u32) -> io::Result<ExitStatus> {
+    let pid = i32::try_from(pid).ok().and_then(Pid::from_raw).ok_or(io::ErrorKind::InvalidInput)?;
+    let ended = rustix::io::retry_on_intr(|| waitpid(Some(pid), WaitOptions::empty()))?;
+    ended.map(|(_, status)| ExitStatus::from_raw(status.as_raw())).ok_or_else(|| io::ErrorKind::NotFound.into())
+}
+
 impl Runsc {
-    /// A runsc command with the flags that all of a sandbox's commands share.
-    pub(crate) fn command(&self, files: &Files, direct_files: bool) -> Command {
-        let mut command = Command::new(&self.path);
-        command.env_clear();
-        command.arg("--root").arg(&files.state).arg("--log").arg(&files.log).arg("--log-format=json");
-        command.args(["--platform=systrap", "--network=sandbox", "--net-disconnect-ok", "--net-raw=false"]);
-        // Limits are ours: see `join_before_exec`. The overlay is ours: layers, disk limit and snapshots are shared with other classes.
-        command.args(["--ignore-cgroups", "--overlay2=none"]);
-        command.args(["--file-access=exclusive", "--host-uds=none", "--host-fifo=none"]);
-        command.arg(format!("--directfs={direct_files}"));
-        command
+    /// The flags that all of a sandbox's commands share.
+    pub(crate) fn flags(&self, files: &Files, direct_files: bool) -> Vec<OsString> {
+        let mut flags: Vec<OsString> = vec!["--root".into(), (&files.state).into(), "--log".into(), (&files.log).into()];
+        flags.extend(["--log-format=json", "--platform=systrap"].map(OsString::from));
+        flags.extend(["--network=sandbox", "--net-disconnect-ok", "--net-raw=false"].map(OsString::from));
+        // Limits are ours: see `Launch::cgroup`. The overlay is ours: layers, disk limit and snapshots are shared with other classes.
+        flags.extend(["--ignore-cgroups", "--overlay2=none"].map(OsString::from));
+        flags.extend(["--file-access=exclusive", "--host-uds=none", "--host-fifo=none"].map(OsString::from));
+        flags.push(format!("--directfs={direct_files}").into());
+        flags
     }
 }
 

@@ -21,7 +21,7 @@
 //! * **(d)** Without `--net-disconnect-ok` nothing can be checkpointed while a TCP connection exists: `launch`.
 //! * **(e)** It ignores the set-user-ID bit, so `sudo` is the agent under another name. This crate gives root inside the
 //!   capabilities that this takes, and no more: `bundle`.
-//! * **(f)** It takes its root for itself alone (`--file-access=exclusive`): what is needed in it is written before the start (`lifecycle`), everything
+//! * **(f)** It takes its root for itself alone (`--file-access=exclusive`): what is needed in it is written before the start (`create`), everything
 //!   later goes through the agent.
 //! * A process of the sandbox is two on the host, so the group's limit on processes is a backstop that ends the sandbox; the limit
 //!   that a fork bomb meets is the sentry's own: `bundle`.
@@ -31,6 +31,7 @@
 
 mod bundle;
 mod config;
+mod create;
 mod errors;
 mod find;
 mod launch;

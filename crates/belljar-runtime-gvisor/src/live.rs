@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use belljar_guest_client::{GuestClient, JudgedGuest, OomLedger};
 use belljar_host::{Agent, Host, Record, end_at, time_is_up};
-use belljar_types::Termination;
+use belljar_types::{EndReason, Termination};
 use tokio::task::AbortHandle;
 
 /// A sandbox that this process made or found.
@@ -32,13 +32,15 @@ impl Live {
         self.asked_to_end.store(true, Ordering::Release);
     }
 
-    pub(crate) fn was_asked_to_end(&self) -> bool {
-        self.asked_to_end.load(Ordering::Acquire)
-    }
-
-    /// Whether the kernel killed something for memory that was no process of ours: then it was the sentry.
-    pub(crate) fn ended_by_memory(&self) -> bool {
-        self.ledger.has_unexplained_kills()
+    /// Why it ended, once it has. A memory kill that no process's end explains was the sentry's.
+    pub(crate) fn end_reason(&self) -> EndReason {
+        if self.asked_to_end.load(Ordering::Acquire) {
+            EndReason::Killed
+        } else if self.ledger.has_unexplained_kills() {
+            EndReason::OutOfMemory
+        } else {
+            EndReason::Exited
+        }
     }
 }
 

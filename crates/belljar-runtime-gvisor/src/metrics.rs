@@ -5,9 +5,9 @@ use belljar_ports::RuntimeError;
 use belljar_types::{SandboxId, Usage};
 
 use crate::errors::from_host;
-use crate::runtime::GvisorRuntime;
+use crate::runtime::Inner;
 
-impl GvisorRuntime {
+impl Inner {
     pub(crate) async fn count_usage(&self, id: &SandboxId) -> Result<Usage, RuntimeError> {
         const OPERATION: &str = "count the usage";
         self.known(id, OPERATION).await?;

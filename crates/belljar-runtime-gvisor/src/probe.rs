@@ -85,8 +85,8 @@ fn try_out(runsc: &Runsc) -> io::Result<()> {
     fs::create_dir(&files.root)?;
     bundle::write_trial(&files.bundle.join("config.json"), &files.root, &[&format!("/{name}"), "--version"])?;
 
-    let mut command = runsc.command(&files, false);
-    command.arg("run").arg("--bundle").arg(&files.bundle).arg(CONTAINER);
+    let mut command = Command::new(&runsc.path);
+    command.env_clear().args(runsc.flags(&files, false)).arg("run").arg("--bundle").arg(&files.bundle).arg(CONTAINER);
     command.stdin(Stdio::null()).stdout(File::create(scratch.path().join("out"))?).stderr(Stdio::null()).process_group(0);
     let child = in_private_mounts(|| {
         rustix::mount::mount_bind(directory, &files.root)?;

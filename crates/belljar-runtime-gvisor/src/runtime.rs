@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
-use belljar_host::{Host, Record};
+use belljar_host::{Host, Makings, Record};
 use belljar_ports::{Capabilities, Found, Guest, MemoryState, OomScope, Runtime, RuntimeError, SnapshotKind, SnapshotRecord};
 use belljar_types::{EndReason, EngineReport, Execution, IsolationClass, SandboxId, SandboxSpec, SnapshotId, Usage};
 use tokio::sync::OnceCell;
@@ -14,12 +14,18 @@ use crate::errors::{EngineError, from_host};
 use crate::launch::Files;
 use crate::live::Live;
 use crate::runsc::Runsc;
-use crate::{probe, snapshot};
+use crate::{create, probe, snapshot};
 
 /// The gVisor engine on one host.
 pub struct GvisorRuntime {
+    inner: Arc<Inner>,
+}
+
+/// What its tasks share.
+pub(crate) struct Inner {
     pub(crate) host: Arc<Host>,
     pub(crate) config: GvisorConfig,
+    pub(crate) makings: Arc<Makings>,
     runsc: OnceCell<Runsc>,
     lives: Mutex<HashMap<SandboxId, Arc<Live>>>,
 }
@@ -27,9 +33,11 @@ pub struct GvisorRuntime {
 impl GvisorRuntime {
     /// An engine for this host. Whether it works is found out by [`Runtime::probe`] or the first use.
     pub fn new(host: Arc<Host>, config: GvisorConfig) -> Self {
-        Self { host, config, runsc: OnceCell::new(), lives: Mutex::default() }
+        Self { inner: Arc::new(Inner { host, config, makings: Arc::default(), runsc: OnceCell::new(), lives: Mutex::default() }) }
     }
+}
 
+impl Inner {
     /// The runsc in use; looked for until one is found, then remembered.
     pub(crate) async fn runsc(&self) -> Result<&Runsc, EngineError> {
         let config = self.config.clone();
@@ -83,7 +91,7 @@ impl Runtime for GvisorRuntime {
     }
 
     async fn probe(&self) -> EngineReport {
-        let config = self.config.clone();
+        let config = self.inner.config.clone();
         match blocking(move || Ok(probe::report(&config))).await {
             Ok(report) => report,
             Err(error) => probe::not_tried(&error),
@@ -91,39 +99,39 @@ impl Runtime for GvisorRuntime {
     }
 
     async fn create(&self, spec: &SandboxSpec) -> Result<Execution, RuntimeError> {
-        self.make(spec).await
+        create::make(Arc::clone(&self.inner), spec.clone()).await
     }
 
     async fn guest(&self, id: &SandboxId) -> Result<Arc<dyn Guest>, RuntimeError> {
-        Ok(self.live(id).await?.guest.clone())
+        Ok(self.inner.live(id).await?.guest.clone())
     }
 
     async fn adopt(&self, id: &SandboxId) -> Result<Execution, RuntimeError> {
-        self.take_over(id).await
+        self.inner.take_over(id).await
     }
 
     async fn inventory(&self) -> Result<Vec<Found>, RuntimeError> {
-        self.find_all().await
+        self.inner.find_all().await
     }
 
     async fn destroy(&self, id: &SandboxId) -> Result<(), RuntimeError> {
-        self.remove(id).await
+        self.inner.destroy(id).await
     }
 
     async fn ended(&self, id: &SandboxId) -> Result<EndReason, RuntimeError> {
-        self.wait_for_end(id).await
+        self.inner.wait_for_end(id).await
     }
 
     async fn usage(&self, id: &SandboxId) -> Result<Usage, RuntimeError> {
-        self.count_usage(id).await
+        self.inner.count_usage(id).await
     }
 
     async fn pause(&self, id: &SandboxId) -> Result<(), RuntimeError> {
-        self.freeze(id).await
+        self.inner.freeze(id).await
     }
 
     async fn resume(&self, id: &SandboxId) -> Result<Execution, RuntimeError> {
-        self.thaw(id).await
+        self.inner.thaw(id).await
     }
 
     async fn snapshot(&self, _id: &SandboxId, _snapshot: &SnapshotId, _kind: SnapshotKind) -> Result<SnapshotRecord, RuntimeError> {

@@ -18,6 +18,11 @@ use super::layout::Controller;
 use super::tree::{Node, Tree};
 use super::{CgroupError, CgroupUsage, files};
 
+/// A quota below one millisecond is refused by the kernel, so small shares need the long period.
+const SHORT_PERIOD_MICROS: u64 = 20_000;
+const LONG_PERIOD_MICROS: u64 = 100_000;
+const LEAST_QUOTA_MICROS: u64 = 1_000;
+
 const FREEZE_DEADLINE: Duration = Duration::from_secs(2);
 const REMOVE_DEADLINE: Duration = Duration::from_secs(5);
 const FIRST_PAUSE: Duration = Duration::from_micros(200);
@@ -51,21 +56,14 @@ impl Cgroup {
         self.tree.core().path.join(&*self.name)
     }
 
-    /// Its directory in the v2 tree, for `CLONE_INTO_CGROUP`.
-    pub fn v2_path(&self) -> Option<PathBuf> {
-        self.tree.nodes.iter().find(|node| node.hierarchy.v2).map(|node| node.path.join(&*self.name))
+    /// Its directory in each hierarchy, and whether that is the v2 tree.
+    pub(super) fn directories(&self) -> impl Iterator<Item = (PathBuf, bool)> {
+        self.tree.nodes.iter().map(|node| (node.path.join(&*self.name), node.hierarchy.v2))
     }
 
     /// Files to which a process writes `0` to put itself into the group; all of them are needed.
     pub fn procs_paths(&self) -> Vec<PathBuf> {
         self.tree.nodes.iter().map(|node| node.path.join(&*self.name).join("cgroup.procs")).collect()
-    }
-
-    /// The same for a process that has one thread only, much cheaper on v1: moving a lone thread takes no lock for which the kernel would wait out
-    /// every processor, as moving a whole process does (10 ms each time, measured).
-    pub fn join_paths(&self) -> Vec<PathBuf> {
-        let file = |node: &Node| if node.hierarchy.v2 { "cgroup.procs" } else { "tasks" };
-        self.tree.nodes.iter().map(|node| node.path.join(&*self.name).join(file(node))).collect()
     }
 
     /// Whether any directory of it exists.
@@ -84,10 +82,23 @@ impl Cgroup {
 
     /// Replaces the limit on processes and threads.
     pub fn set_pids_limit(&self, pids: u32) -> Result<(), CgroupError> {
-        let Some(node) = self.tree.with(Controller::Pids) else {
-            return Err(CgroupError::NoController { controller: Controller::Pids.as_str() });
+        self.write(self.tree.needed(Controller::Pids)?, "pids.max", &pids.to_string())
+    }
+
+    /// Replaces the limit on processor time, in thousandths of one processor; `None` lifts it.
+    pub fn set_cpu_limit(&self, millis: Option<u32>) -> Result<(), CgroupError> {
+        let node = self.tree.needed(Controller::Cpu)?;
+        let Some(millis) = millis.map(u64::from) else {
+            return if node.hierarchy.v2 { self.write(node, "cpu.max", "max") } else { self.write(node, "cpu.cfs_quota_us", "-1") };
         };
-        self.write(node, "pids.max", &pids.to_string())
+        let period = if millis * SHORT_PERIOD_MICROS / 1000 >= LEAST_QUOTA_MICROS { SHORT_PERIOD_MICROS } else { LONG_PERIOD_MICROS };
+        let quota = (millis * period / 1000).max(LEAST_QUOTA_MICROS);
+        if node.hierarchy.v2 {
+            self.write(node, "cpu.max", &format!("{quota} {period}"))
+        } else {
+            self.write(node, "cpu.cfs_period_us", &period.to_string())?;
+            self.write(node, "cpu.cfs_quota_us", &quota.to_string())
+        }
     }
 
     /// Stops all processes where they stand and returns when they have stopped.

@@ -18,11 +18,6 @@ use super::{CgroupError, CgroupLimits, files};
 const ALLOWED_DEVICES: [&str; 8] =
     ["c 1:3 rwm", "c 1:5 rwm", "c 1:7 rwm", "c 1:8 rwm", "c 1:9 rwm", "c 5:0 rwm", "c 5:2 rwm", "c 136:* rwm"];
 
-/// A quota below one millisecond is refused by the kernel, so small shares need the long period.
-const SHORT_PERIOD_MICROS: u64 = 20_000;
-const LONG_PERIOD_MICROS: u64 = 100_000;
-const LEAST_QUOTA_MICROS: u64 = 1_000;
-
 #[derive(Debug)]
 pub(super) struct Node {
     pub(super) directory: OwnedFd,
@@ -128,21 +123,12 @@ impl Tree {
             }
         }
         if let Some(millis) = limits.cpu_millis {
-            let node = self.needed(Controller::Cpu)?;
-            let short_quota = u64::from(millis) * SHORT_PERIOD_MICROS / 1000;
-            let period = if short_quota >= LEAST_QUOTA_MICROS { SHORT_PERIOD_MICROS } else { LONG_PERIOD_MICROS };
-            let quota = (u64::from(millis) * period / 1000).max(LEAST_QUOTA_MICROS);
-            if node.hierarchy.v2 {
-                group.write(node, "cpu.max", &format!("{quota} {period}"))?;
-            } else {
-                group.write(node, "cpu.cfs_period_us", &period.to_string())?;
-                group.write(node, "cpu.cfs_quota_us", &quota.to_string())?;
-            }
+            group.set_cpu_limit(Some(millis))?;
         }
         Ok(())
     }
 
-    fn needed(&self, controller: Controller) -> Result<&Node, CgroupError> {
+    pub(super) fn needed(&self, controller: Controller) -> Result<&Node, CgroupError> {
         self.with(controller).ok_or(CgroupError::NoController { controller: controller.as_str() })
     }
 }

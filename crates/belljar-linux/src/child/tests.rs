@@ -7,12 +7,17 @@ use std::os::fd::AsFd;
 use rustix::process::{Pid, WaitOptions, waitpid};
 
 use super::*;
+use crate::cgroup::{CgroupError, CgroupLimits, Layout, Tree};
 
 fn text(s: &str) -> CString {
     CString::new(s).unwrap()
 }
 
 fn run(program: &str, argv: &[&str], cwd: &str, user: Option<ChildUser>) -> Result<(String, i32), ChildError> {
+    run_in(&Membership::default(), program, argv, cwd, user)
+}
+
+fn run_in(cgroup: &Membership, program: &str, argv: &[&str], cwd: &str, user: Option<ChildUser>) -> Result<(String, i32), ChildError> {
     let (reader, writer) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).unwrap();
     let null = File::open("/dev/null").unwrap();
     let plan = ChildPlan {
@@ -25,7 +30,7 @@ fn run(program: &str, argv: &[&str], cwd: &str, user: Option<ChildUser>) -> Resu
         controlling_terminal: false,
         reset_oom_score: true,
     };
-    let pid = spawn(&plan)?;
+    let pid = spawn_in(cgroup, &plan)?;
     drop(writer);
     let mut out = String::new();
     File::from(reader).read_to_string(&mut out).unwrap();
@@ -57,4 +62,20 @@ fn ignored_signals_are_not_inherited() {
 fn the_failed_step_is_told() {
     assert_eq!(run("/no/such/program", &["x"], "/", None).unwrap_err().step, ChildStep::Program);
     assert_eq!(run("/bin/true", &["x"], "/no/such/directory", None).unwrap_err().step, ChildStep::Directory);
+}
+
+#[test]
+fn a_child_is_in_its_group_from_the_start_in_every_hierarchy() {
+    let tree = Tree::open(&Layout::detect().unwrap(), &format!("belljar-child-test-{}", std::process::id())).unwrap();
+    let group = tree.create("mine", &CgroupLimits::default()).unwrap();
+    let membership = group.membership().unwrap();
+    let (groups, code) = run_in(&membership, "/bin/cat", &["cat", "/proc/self/cgroup"], "/", None).unwrap();
+    group.remove().unwrap();
+    assert!(matches!(group.membership(), Err(CgroupError::Open { .. })), "a group that is gone was opened");
+    let gone = run_in(&membership, "/bin/true", &["true"], "/", None);
+    tree.remove().unwrap();
+    assert_eq!(code, 0);
+    let named = groups.lines().filter(|line| line.ends_with("/mine")).count();
+    assert_eq!(named, membership.tasks.len() + usize::from(membership.unified.is_some()), "{groups}");
+    assert_eq!(gone.unwrap_err().step, ChildStep::Fork);
 }

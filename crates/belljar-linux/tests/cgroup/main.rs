@@ -106,6 +106,26 @@ fn a_limit_without_its_controller_is_refused_and_leaves_nothing() {
 }
 
 #[test]
+fn a_limit_on_processor_time_can_be_lifted_and_set_again() {
+    on_every_layout(|scene| {
+        let group = scene.group(CgroupLimits { cpu_millis: Some(1000), ..CgroupLimits::default() });
+        let quota = || {
+            let files =
+                group.procs_paths().into_iter().flat_map(|procs| ["cpu.max", "cpu.cfs_quota_us"].map(|file| procs.with_file_name(file)));
+            files.filter_map(|file| std::fs::read_to_string(file).ok()).collect::<String>().split_whitespace().next().map(str::to_owned)
+        };
+        let Some(set) = quota() else {
+            assert!(matches!(group.set_cpu_limit(None), Err(CgroupError::NoController { .. })));
+            return;
+        };
+        group.set_cpu_limit(None).unwrap();
+        assert!(matches!(quota().as_deref(), Some("max" | "-1")), "{:?}", quota());
+        group.set_cpu_limit(Some(1000)).unwrap();
+        assert_eq!(quota(), Some(set));
+    });
+}
+
+#[test]
 fn everything_is_killed_at_once_even_what_forks_and_ignores_signals() {
     on_every_layout(|scene| {
         let group = scene.group(CgroupLimits { pids: Some(200), ..CgroupLimits::default() });

@@ -10,7 +10,8 @@ use std::process::Command;
 use std::sync::{Arc, OnceLock};
 
 use belljar_linux::caps::CapabilitySet;
-use belljar_linux::launch::{Attach, Launch, Launched, Membership};
+use belljar_linux::cgroup::Membership;
+use belljar_linux::launch::{Attach, Launch, Launched};
 use belljar_linux::mount::{self, Overlay, Restrictions};
 use belljar_linux::pidfd::{self, Ending};
 use belljar_linux::rlimit::{ProcessLimit, Resource};

@@ -1,6 +1,7 @@
 //! Limits hold against whoever tries, and running into one is told for what it is.
 
-use belljar_ports::Runtime;
+use belljar_ports::{Presence, Runtime};
+use belljar_runtime_gvisor::{GvisorConfig, GvisorRuntime};
 use belljar_types::{
     EndReason, ExitStatus, KillCause, Limits, OutputEvent, Overflow, ProcessSpec, SandboxSpec, Signal, SpoolPolicy, Termination,
 };
@@ -25,6 +26,13 @@ async fn the_sandbox_sees_its_own_memory_and_survives_running_out_of_it() {
     assert!(used.memory_peak_bytes <= 193 << 20, "{used:?}");
     let failed = shell(&*guest, "echo alive; exit 1").await;
     assert_eq!((failed.stdout.as_str(), failed.status.cause), ("alive\n", None), "an ordinary failure was put down to memory");
+
+    // Whoever takes over later does not put the sandbox's own end down to what had been explained before.
+    let later = GvisorRuntime::new(machine.host.clone(), GvisorConfig::default());
+    later.adopt(&spec.id).await.unwrap_or_else(|error| panic!("{}", chain(&error)));
+    machine.host.cgroup(&spec.id).kill().unwrap();
+    assert_eq!(later.ended(&spec.id).await.unwrap(), EndReason::Exited);
+    assert!(later.inventory().await.unwrap().iter().all(|found| found.presence == Presence::Ended(EndReason::Exited)));
     machine.runtime.destroy(&spec.id).await.unwrap();
     machine.close().await;
 }
