@@ -12,6 +12,7 @@ mod limits;
 mod path;
 mod process;
 mod project;
+mod quantity;
 mod sandbox;
 mod secret;
 mod template;
@@ -29,6 +30,7 @@ pub use process::{
     UserName,
 };
 pub use project::{ApiKey, KeyHash, Project, Quota, Scope};
+pub use quantity::{parse_bytes, parse_duration};
 pub use sandbox::{EndReason, Execution, Network, PrivilegePolicy, SandboxSpec};
 pub use secret::Secret;
 pub use template::{LayerDigest, Template, TemplateDefaults};
