@@ -1,12 +1,13 @@
 //! Root filesystems for sandboxes: content-addressed layers, and the ways to make them.
 //!
 //! Everything ends in a [`LayerStore`]: a Debian recipe, a tarball of a root filesystem, an OCI image from a directory, a
-//! `docker save` file or a registry. Archives are hostile until unpacked: see [`Refusal`] for what is refused. All of it blocks, and
-//! none of it knows an engine.
+//! `docker save` file or a registry. Archives are hostile until unpacked: see [`Refusal`] for what is refused. All of it blocks but
+//! [`Catalog`], which is what core asks, and none of it knows an engine.
 
 mod agent;
 mod archive;
 mod canonical;
+mod catalog;
 mod digest;
 mod error;
 mod finalise;
@@ -15,12 +16,14 @@ mod oci;
 mod plant;
 mod progress;
 mod recipe;
+mod recognise;
 mod registry;
 mod store;
 mod tarball;
 mod template;
 
 pub use archive::{ArchiveError, ArchiveForm, ArchiveLimits, Refusal};
+pub use catalog::{Catalog, CatalogOptions};
 pub use error::ImageError;
 pub use oci::OciError;
 pub use progress::{PlainProgress, Progress, ProgressSink, Silent};

@@ -23,6 +23,7 @@ use self::assemble::LayerPart;
 use self::model::{ImageConfig, SavedImage};
 use self::parts::{DirectoryParts, TarParts};
 use crate::archive::{ArchiveLimits, Decompressed};
+use crate::progress::Stoppable;
 use crate::store::Staged;
 use crate::{ArchiveError, ImageError, LayerStore, ProgressSink, StoreError};
 
@@ -44,7 +45,7 @@ impl LayerStore {
             let parts = DirectoryParts::open(layout)?;
             return self.import_layout(name, &parts, tag, progress);
         }
-        let (parts, _spool) = self.open_tar(layout)?;
+        let (parts, _spool) = self.open_tar(layout, progress)?;
         self.import_layout(name, &parts, tag, progress)
     }
 
@@ -56,7 +57,7 @@ impl LayerStore {
         tag: Option<&str>,
         progress: &dyn ProgressSink,
     ) -> Result<Template, ImageError> {
-        let (parts, _spool) = self.open_tar(archive)?;
+        let (parts, _spool) = self.open_tar(archive, progress)?;
         if !parts.has(SAVED) && parts.has(INDEX) {
             return self.import_layout(name, &parts, tag, progress);
         }
@@ -67,7 +68,7 @@ impl LayerStore {
         let digest: BlobDigest = format!("sha256:{}", file.strip_suffix(".json").unwrap_or(file)).parse()?;
         let config: ImageConfig = parse(&image.config, &document(&parts, &image.config, Some(&digest))?)?;
         let layers: Vec<LayerPart> = image.layers.iter().map(|name| LayerPart { name: name.clone(), blob: None }).collect();
-        let import = Import { store: self, parts: &parts, limits: ArchiveLimits::default(), progress };
+        let import = Import { store: &self.holding(), parts: &parts, limits: ArchiveLimits::default(), progress };
         import.image(name, &config, &layers, format!("docker archive {digest}"))
     }
 
@@ -85,7 +86,7 @@ impl LayerStore {
             let bytes = document(parts, &digest.path(), Some(&digest))?;
             match parse(&digest.path(), &bytes)? {
                 IndexOrManifest::Manifest(manifest) => {
-                    let import = Import { store: self, parts, limits: ArchiveLimits::default(), progress };
+                    let import = Import { store: &self.holding(), parts, limits: ArchiveLimits::default(), progress };
                     return import.manifest(name, &manifest, format!("oci layout {digest}"));
                 }
                 IndexOrManifest::Index(index) => chosen = choose(&index, None)?.clone(),
@@ -95,11 +96,11 @@ impl LayerStore {
     }
 
     /// Opens a tar of parts; a compressed one is unpacked to a file of its own first, since its parts are needed out of order.
-    fn open_tar(&self, path: &Path) -> Result<(TarParts, Option<Staged>), ImageError> {
+    fn open_tar(&self, path: &Path, progress: &dyn ProgressSink) -> Result<(TarParts, Option<Staged>), ImageError> {
         let failed = |source| OciError::Open { path: path.to_owned(), source };
         let limits = ArchiveLimits::default();
         let file = File::open(path).map_err(failed)?;
-        let mut stream = Decompressed::new(&file, limits).map_err(failed)?;
+        let mut stream = Decompressed::new(Stoppable::new(&file, progress), limits).map_err(failed)?;
         if !stream.is_compressed() {
             drop(stream);
             return Ok((TarParts::index(file, &limits)?, None));

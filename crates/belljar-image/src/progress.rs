@@ -1,6 +1,6 @@
 //! What is happening, told while it happens: building a template takes minutes, and people want to see that it moves.
 
-use std::io::Write;
+use std::io::{self, Read, Write};
 use std::sync::Mutex;
 
 /// One thing that happened.
@@ -22,13 +22,39 @@ pub enum Progress<'a> {
 
 /// Who is told.
 pub trait ProgressSink: Sync {
-    /// Takes one report; must not block for long.
+    /// Takes one report; must not block for long. Its text is safe to print.
     fn report(&self, progress: Progress<'_>);
+
+    /// Whether nobody wants the result any more. Asked often; once it says so, the work ends with an error and leaves nothing.
+    fn stopped(&self) -> bool {
+        false
+    }
 }
 
 impl<F: Fn(Progress<'_>) + Sync> ProgressSink for F {
     fn report(&self, progress: Progress<'_>) {
         self(progress);
+    }
+}
+
+/// Bytes that stop flowing when nobody wants them any more.
+pub(crate) struct Stoppable<'a, R> {
+    inner: R,
+    progress: &'a dyn ProgressSink,
+}
+
+impl<'a, R: Read> Stoppable<'a, R> {
+    pub(crate) fn new(inner: R, progress: &'a dyn ProgressSink) -> Self {
+        Self { inner, progress }
+    }
+}
+
+impl<R: Read> Read for Stoppable<'_, R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.progress.stopped() {
+            return Err(io::Error::new(io::ErrorKind::ConnectionAborted, "whoever asked for it went away"));
+        }
+        self.inner.read(buffer)
     }
 }
 

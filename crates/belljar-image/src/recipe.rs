@@ -7,7 +7,7 @@ mod sources;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use belljar_types::{Invalid, Template, TemplateDefaults, TemplateName};
+use belljar_types::{Invalid, Template, TemplateDefaults, TemplateName, escape_untrusted};
 use sha2::{Digest, Sha256};
 
 pub use error::RecipeError;
@@ -92,6 +92,17 @@ impl Recipe {
         Ok(recipe)
     }
 
+    /// Reads and checks the text of a recipe that has no file.
+    pub fn parse(text: &str) -> Result<Self, Invalid> {
+        let place = |error: toml::de::Error| {
+            let got = error.span().and_then(|span| text.get(span)).unwrap_or_default();
+            Invalid::new("recipe", format!("a recipe as TOML ({})", escape_untrusted(error.message().as_bytes())), got)
+        };
+        let recipe: Self = toml::from_str(text).map_err(place)?;
+        recipe.validate()?;
+        Ok(recipe)
+    }
+
     fn validate(&self) -> Result<(), Invalid> {
         let word = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"-+.:=~/".contains(&b));
         let plain = |text: &str| word(text) && text.as_bytes()[0].is_ascii_alphanumeric();
@@ -120,9 +131,13 @@ impl Recipe {
 ///
 /// Packages move on without the recipe changing: [`build_recipe`] builds again whatever is there.
 pub fn ensure_recipe(store: &LayerStore, path: &Path, progress: &dyn ProgressSink) -> Result<Template, ImageError> {
-    let recipe = Recipe::load(path)?;
-    let plan = build::Plan::new(&recipe)?;
-    let origin = origin(&recipe, &plan);
+    ensure(store, &Recipe::load(path)?, progress)
+}
+
+/// The template of a recipe that was read already.
+pub(crate) fn ensure(store: &LayerStore, recipe: &Recipe, progress: &dyn ProgressSink) -> Result<Template, ImageError> {
+    let plan = build::Plan::new(recipe)?;
+    let origin = origin(recipe, &plan);
     if let Some(template) = store.template(&recipe.name)?
         && template.origin == origin
     {
@@ -132,7 +147,7 @@ pub fn ensure_recipe(store: &LayerStore, path: &Path, progress: &dyn ProgressSin
             return Ok(template);
         }
     }
-    build(store, &recipe, &plan, origin, progress)
+    build(store, recipe, &plan, origin, progress)
 }
 
 /// Builds a recipe's template, whether or not there is one.
@@ -150,7 +165,8 @@ fn build(
     origin: String,
     progress: &dyn ProgressSink,
 ) -> Result<Template, ImageError> {
-    let layer = plan.build(store, &origin, progress)?;
+    let store = store.holding();
+    let layer = plan.build(&store, &origin, progress)?;
     let template = Template {
         name: recipe.name.clone(),
         layers: vec![layer.digest],

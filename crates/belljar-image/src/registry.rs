@@ -21,6 +21,7 @@ use self::client::{Client, pause};
 use crate::archive::ArchiveLimits;
 use crate::digest::HashingReader;
 use crate::oci::{BlobDigest, DOCUMENT_MAX, Import, IndexOrManifest, Manifest, OciError, Parts, choose, parse};
+use crate::progress::Stoppable;
 use crate::store::Staged;
 use crate::{ImageError, LayerStore, Progress, ProgressSink, StoreError};
 
@@ -63,7 +64,7 @@ impl LayerStore {
         let staging = self.staging_directory();
         let spool = Staged::new(&staging).map_err(|source| StoreError::Stage { path: staging, source })?;
         let parts = RegistryParts { client, sizes, spool, progress };
-        let import = Import { store: self, parts: &parts, limits: ArchiveLimits::default(), progress };
+        let import = Import { store: &self.holding(), parts: &parts, limits: ArchiveLimits::default(), progress };
         import.manifest(name, &manifest, format!("oci {reference} {digest}"))
     }
 }
@@ -118,7 +119,9 @@ impl Parts for RegistryParts<'_> {
             match self.download(&digest, *size) {
                 Ok(file) => return Ok(Some(Box::new(file))),
                 // Registries break off long downloads; a wrong digest may be a mangled transfer too.
-                Err(RegistryError::Transport { .. } | RegistryError::Content { .. }) if attempt < DOWNLOADS => pause(attempt),
+                Err(RegistryError::Transport { .. } | RegistryError::Content { .. }) if attempt < DOWNLOADS && !self.progress.stopped() => {
+                    pause(attempt);
+                }
                 Err(error) => return Err(error.into()),
             }
             attempt += 1;
@@ -136,7 +139,7 @@ impl RegistryParts<'_> {
         // Without a name it is gone as soon as it is no longer needed.
         fs::remove_file(&path).map_err(spooled)?;
         let body = response.into_body().into_with_config().limit(u64::MAX).reader();
-        let mut reader = HashingReader::new(body.take(size.saturating_add(1)));
+        let mut reader = HashingReader::new(Stoppable::new(body.take(size.saturating_add(1)), self.progress));
         let mut buffer = vec![0; 64 << 10];
         let mut done = 0;
         loop {

@@ -6,24 +6,29 @@
 //!      ▼
 //! pool/layers/<sha256>/fs/        the tree, in overlay form, never changed again
 //! pool/layers/<sha256>/layer.json what it is
-//! pool/templates/<name>.json      which layers and defaults make a template
+//! pool/templates/<name>.json      which layers and defaults make a template of the server
+//! pool/templates/<project>/<name>.json                                   of a project
 //! ```
 //! A layer is there whole or not at all, after a crash at any moment. Two who make the same content at the same time end with one layer.
 
 mod copy;
 mod error;
+mod hold;
 mod staging;
+mod sweep;
 mod templates;
 
 use std::fs;
 use std::io::{self, Read};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use belljar_types::LayerDigest;
+use belljar_types::{LayerDigest, ProjectId};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 
 pub use error::StoreError;
+use hold::Held;
 pub(crate) use staging::Staged;
 
 use crate::archive::tree::Tree;
@@ -59,12 +64,15 @@ fn is_zero(number: &u64) -> bool {
 #[derive(Debug, Clone)]
 pub struct LayerStore {
     pool: PathBuf,
+    /// Whose templates are read and written; the server's when unset. Layers are everybody's.
+    owner: Option<ProjectId>,
+    held: Option<Arc<Held>>,
 }
 
 impl LayerStore {
     /// Opens the store, making it if it is not there, and sweeps what a crash left half-made.
     pub fn open(pool: &Path) -> Result<Self, StoreError> {
-        let store = Self { pool: pool.to_owned() };
+        let store = Self { pool: pool.to_owned(), owner: None, held: None };
         let prepare = || {
             for directory in [store.layers_directory(), store.staging_directory(), store.templates_directory()] {
                 fs::create_dir_all(&directory)?;
@@ -75,6 +83,11 @@ impl LayerStore {
         };
         prepare().map_err(|source| StoreError::Open { path: pool.to_owned(), source })?;
         Ok(store)
+    }
+
+    /// The same layers with the templates of this owner, the server's own when there is none.
+    pub fn of(&self, owner: Option<&ProjectId>) -> Self {
+        Self { owner: owner.cloned(), ..self.clone() }
     }
 
     /// The directory of a layer's tree, for an overlay.
@@ -94,14 +107,15 @@ impl LayerStore {
 
     /// All layers.
     pub fn layers(&self) -> Result<Vec<LayerInfo>, StoreError> {
+        self.layer_names()?.iter().map(|digest| self.layer(digest)).filter_map(Result::transpose).collect()
+    }
+
+    fn layer_names(&self) -> Result<Vec<LayerDigest>, StoreError> {
         let directory = self.layers_directory();
         let failed = |source| StoreError::List { path: directory.clone(), source };
         let mut found = Vec::new();
         for entry in fs::read_dir(&directory).map_err(failed)? {
-            let name = entry.map_err(failed)?.file_name();
-            if let Some(digest) = name.to_str().and_then(|name| name.parse().ok()) {
-                found.extend(self.layer(&digest)?);
-            }
+            found.extend(entry.map_err(failed)?.file_name().to_str().and_then(|name| name.parse::<LayerDigest>().ok()));
         }
         Ok(found)
     }
@@ -152,11 +166,16 @@ impl LayerStore {
         // The whole tree must be on disk before its name says so.
         rustix::fs::syncfs(tree.root())?;
         let place = self.layers_directory().join(info.digest.as_str());
-        match renameat_with(CWD, staged.path(), CWD, &place, RenameFlags::NOREPLACE) {
-            Ok(()) => staged.moved(),
-            // Somebody made the same layer meanwhile, or long ago: that one counts, and ours goes.
-            Err(rustix::io::Errno::EXIST | rustix::io::Errno::NOTEMPTY) => self.learn_diff_id(&info)?,
-            Err(error) => return Err(error.into()),
+        loop {
+            match renameat_with(CWD, staged.path(), CWD, &place, RenameFlags::NOREPLACE) {
+                Ok(()) => break self.keep_held(staged.moved()),
+                // Somebody made the same layer meanwhile, or long ago: that one counts, and ours goes, unless that one was just swept.
+                Err(rustix::io::Errno::EXIST | rustix::io::Errno::NOTEMPTY) if self.hold(&info.digest)? => {
+                    break self.learn_diff_id(&info)?;
+                }
+                Err(rustix::io::Errno::EXIST | rustix::io::Errno::NOTEMPTY) => {}
+                Err(error) => return Err(error.into()),
+            }
         }
         fs::File::open(self.layers_directory())?.sync_all()?;
         Ok(info)

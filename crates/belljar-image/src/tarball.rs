@@ -6,6 +6,7 @@ use belljar_types::{Template, TemplateName};
 
 use crate::archive::{ArchiveForm, ArchiveLimits};
 use crate::finalise::ImageWishes;
+use crate::progress::Stoppable;
 use crate::{ImageError, LayerStore, Progress, ProgressSink};
 
 impl LayerStore {
@@ -18,7 +19,8 @@ impl LayerStore {
         progress: &dyn ProgressSink,
     ) -> Result<Template, ImageError> {
         progress.report(Progress::Step("unpacking the root filesystem"));
-        let layer = self.import_tar(archive, ArchiveForm::RootFilesystem, limits, "tarball")?;
-        self.complete_template(name, vec![layer.digest], ImageWishes::default(), "tarball".to_owned())
+        let store = self.holding();
+        let layer = store.import_tar(Stoppable::new(archive, progress), ArchiveForm::RootFilesystem, limits, "tarball")?;
+        store.complete_template(name, vec![layer.digest], ImageWishes::default(), "tarball".to_owned())
     }
 }

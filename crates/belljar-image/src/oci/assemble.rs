@@ -9,7 +9,8 @@ use super::model::{BlobDigest, Descriptor, ImageConfig, Manifest, Platform};
 use super::parts::{Parts, document, parse};
 use crate::archive::{ArchiveForm, ArchiveLimits, Decompressed, unpack_plain};
 use crate::digest::HashingReader;
-use crate::{ArchiveError, ImageError, LayerInfo, LayerStore, Progress, ProgressSink};
+use crate::progress::Stoppable;
+use crate::{ArchiveError, ImageError, LayerInfo, LayerStore, Progress, ProgressSink, StoreError};
 
 /// A layer as its image names it.
 pub(super) struct LayerPart {
@@ -61,7 +62,11 @@ impl Import<'_> {
     }
 
     fn layer(&self, layer: &LayerPart, diff_id: &BlobDigest, origin: &str) -> Result<LayerInfo, ImageError> {
-        if let Some(known) = self.store.layer_by_diff_id(&diff_id.to_string())? {
+        let held =
+            |known: &LayerInfo| self.store.hold(&known.digest).map_err(|source| StoreError::Read { digest: known.digest.clone(), source });
+        if let Some(known) = self.store.layer_by_diff_id(&diff_id.to_string())?
+            && held(&known)?
+        {
             self.progress.report(Progress::Reused(&format!("layer {diff_id}")));
             return Ok(known);
         }
@@ -69,7 +74,7 @@ impl Import<'_> {
         self.store.make_layer(origin, |tree, learned| {
             // One byte more than promised is enough to know that the promise was false.
             let promised = layer.blob.as_ref().map_or(self.limits.total_bytes, |(_, size)| *size);
-            let mut blob = HashingReader::new(part.take(promised.saturating_add(1)));
+            let mut blob = HashingReader::new(Stoppable::new(part.take(promised.saturating_add(1)), self.progress));
             let plain = Decompressed::new(&mut blob, self.limits).map_err(ArchiveError::Read)?;
             let mut plain = HashingReader::new(plain);
             let unpacked = unpack_plain(&mut plain, ArchiveForm::OciLayer, self.limits, tree);

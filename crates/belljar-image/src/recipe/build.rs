@@ -13,6 +13,7 @@ use super::{Recipe, RecipeError, sources};
 use crate::archive::tree::Tree;
 use crate::archive::{ArchiveForm, ArchiveLimits, unpack};
 use crate::plant::{self, Owned};
+use crate::progress::Stoppable;
 use crate::store::Staged;
 use crate::{ArchiveError, ImageError, LayerInfo, LayerStore, Progress, ProgressSink, Refusal, StoreError};
 
@@ -170,8 +171,9 @@ impl Builder {
     ) -> Result<(), ArchiveError> {
         let (Some(mut output), Some(messages)) = (self.child.stdout.take(), self.child.stderr.take()) else { return Ok(()) };
         std::thread::scope(|scope| {
-            let listener = scope.spawn(|| listen(messages, progress));
-            let mut counted = Reported { inner: &mut output, done: 0, progress };
+            let builder = Pid::from_child(&self.child);
+            let listener = scope.spawn(move || listen(messages, builder, progress));
+            let mut counted = Reported { inner: Stoppable::new(&mut output, progress), done: 0, progress };
             let taken = take(&mut counted);
             // Without this the builder would wait for a reader, and the listener for the builder.
             drop(output);
@@ -194,16 +196,14 @@ impl Builder {
 impl Drop for Builder {
     fn drop(&mut self) {
         if let Ok(None) = self.child.try_wait() {
-            if let Some(pid) = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw) {
-                let _ = kill_process(pid, Signal::TERM);
-            }
+            let _ = kill_process(Pid::from_child(&self.child), Signal::TERM);
             let _ = self.child.wait();
         }
     }
 }
 
 /// Turns `I: doing something...` into steps and keeps the end of everything for an error.
-fn listen(messages: ChildStderr, progress: &dyn ProgressSink) -> (String, String) {
+fn listen(messages: ChildStderr, builder: Pid, progress: &dyn ProgressSink) -> (String, String) {
     let (mut step, mut last_words) = ("starting".to_owned(), String::new());
     let mut lines = BufReader::new(messages);
     let mut line = Vec::new();
@@ -219,6 +219,10 @@ fn listen(messages: ChildStderr, progress: &dyn ProgressSink) -> (String, String
             last_words.drain(..last_words.ceil_char_boundary(excess));
         }
         line.clear();
+        if progress.stopped() {
+            // It is not waited for before this thread ends, so the number is still its own.
+            let _ = kill_process(builder, Signal::TERM);
+        }
     }
     (step, last_words)
 }

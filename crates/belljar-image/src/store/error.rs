@@ -90,6 +90,24 @@ pub enum StoreError {
         #[source]
         source: io::Error,
     },
+    /// A template's file could not be read, so that nobody knows which layers it needs.
+    #[error("cannot read the template file {}; mend or remove it", path.display())]
+    TemplateFile {
+        /// The file.
+        path: PathBuf,
+        /// What the kernel or the parser said.
+        #[source]
+        source: io::Error,
+    },
+    /// Layers that nothing refers to could not be removed.
+    #[error("cannot sweep the layers in {}", path.display())]
+    Sweep {
+        /// The directory of layers.
+        path: PathBuf,
+        /// What the kernel said.
+        #[source]
+        source: io::Error,
+    },
     /// A template's file could not be read or written.
     #[error("cannot {action} template {name}")]
     Template {

@@ -27,7 +27,8 @@ impl Staged {
         let name = random_name()?;
         rustix::fs::mkdirat(&all, name.as_str(), Mode::from_raw_mode(0o700))?;
         let lock = tree::open_directory(all.as_fd(), name.as_bytes())?;
-        flock(&lock, FlockOperation::NonBlockingLockExclusive)?;
+        // Shared, since it goes with the directory to its final place, where others may hold on to it too.
+        flock(&lock, FlockOperation::NonBlockingLockShared)?;
         Ok(Self { staging: staging.to_owned(), name, lock: Some(lock) })
     }
 
@@ -36,9 +37,9 @@ impl Staged {
         self.staging.join(&self.name)
     }
 
-    /// It has been moved away: nothing is left to remove.
-    pub(crate) fn moved(mut self) {
-        self.lock = None;
+    /// It has been moved away: nothing is left to remove. What is returned still holds it there.
+    pub(crate) fn moved(mut self) -> Option<OwnedFd> {
+        self.lock.take()
     }
 }
 
