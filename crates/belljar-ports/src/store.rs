@@ -78,6 +78,8 @@ pub struct PageRequest {
 pub struct Page {
     /// Its sandboxes.
     pub sandboxes: Vec<Sandbox>,
+    /// Rows of it that cannot be read. They are left out above, and count towards the limit.
+    pub unreadable: Vec<Unreadable>,
     /// Where the next page starts; `None` if this was the last.
     pub next: Option<Cursor>,
 }
@@ -155,6 +157,15 @@ pub enum StoreError {
         /// What is wrong, safe to print.
         detail: String,
     },
+    /// There is no using this store at all: no such place, no database, or one that a newer version wrote.
+    #[error("cannot open the store {location}")]
+    Open {
+        /// Where it was looked for, without any password.
+        location: String,
+        /// What is in the way.
+        #[source]
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
     /// The disk is full; nothing was changed.
     #[error("the store's disk is full: free some space, then try again")]
     Full,
@@ -222,4 +233,7 @@ pub trait Store: Send + Sync {
 
     /// Answers if the store can be written to: for health checks.
     async fn check(&self) -> Result<(), StoreError>;
+
+    /// Waits for what is under way and lets go of the database; every verb after it fails. Not needed for anything to be kept.
+    async fn close(&self);
 }

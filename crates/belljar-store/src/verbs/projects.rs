@@ -1,0 +1,111 @@
+//! Projects and how much each may have. What each has is counted by `sandboxes.rs`.
+
+use belljar_ports::StoreError;
+use belljar_types::{Project, ProjectId, Quota, Timestamp, escape_untrusted};
+
+use super::epochs::{commit, open};
+use super::{Backend, locks};
+use crate::convert::{moment, quota, signed, unsigned};
+use crate::errors::{failed, is_taken};
+
+type Columns = (String, i64, i64, i64, i64, i64);
+
+pub(super) async fn add(store: &Backend, project: &Project) -> Result<(), StoreError> {
+    let mut transaction = open(store).await?;
+    let added = sqlx::query(
+        "INSERT INTO projects (id, created_at, quota_sandboxes, quota_cpu_millis, quota_memory_bytes, quota_disk_bytes)
+         VALUES ($1, $2, $3, $4, $5, $6)",
+    )
+    .bind(project.id.as_str())
+    .bind(moment(project.created_at))
+    .bind(i64::from(project.quota.sandboxes))
+    .bind(signed(project.quota.cpu_millis))
+    .bind(signed(project.quota.memory_bytes))
+    .bind(signed(project.quota.disk_bytes))
+    .execute(&mut *transaction)
+    .await;
+    match added {
+        Ok(_) => commit(transaction).await,
+        Err(error) if is_taken(&error) => Err(StoreError::Exists { what: "project", name: project.id.to_string() }),
+        Err(error) => Err(failed("cannot enter a project")(error)),
+    }
+}
+
+pub(super) async fn all(store: &Backend) -> Result<Vec<Project>, StoreError> {
+    let rows = sqlx::query_as::<_, Columns>(
+        "SELECT id, created_at, quota_sandboxes, quota_cpu_millis, quota_memory_bytes, quota_disk_bytes FROM projects ORDER BY id",
+    )
+    .fetch_all(&store.read)
+    .await
+    .map_err(failed("cannot list projects"))?;
+    let readable = |row: Columns| match read(row) {
+        Ok(project) => Some(project),
+        Err(error) => {
+            tracing::error!(%error, "left out a project");
+            None
+        }
+    };
+    Ok(rows.into_iter().filter_map(readable).collect())
+}
+
+pub(super) async fn find(store: &Backend, id: &ProjectId) -> Result<Option<Project>, StoreError> {
+    let row = sqlx::query_as::<_, Columns>(
+        "SELECT id, created_at, quota_sandboxes, quota_cpu_millis, quota_memory_bytes, quota_disk_bytes FROM projects WHERE id = $1",
+    )
+    .bind(id.as_str())
+    .fetch_optional(&store.read)
+    .await
+    .map_err(failed("cannot look up a project"))?;
+    row.map(read).transpose()
+}
+
+fn read((id, created_at, sandboxes, cpu_millis, memory_bytes, disk_bytes): Columns) -> Result<Project, StoreError> {
+    let safe = |text: &str| escape_untrusted(text.as_bytes());
+    let corrupt = |detail: String| StoreError::Corrupt { what: "project", id: safe(&id), detail: safe(&detail) };
+    Ok(Project {
+        id: id.parse().map_err(|error: belljar_types::Invalid| corrupt(error.to_string()))?,
+        quota: quota((sandboxes, cpu_millis, memory_bytes, disk_bytes)),
+        created_at: Timestamp(unsigned(created_at)),
+    })
+}
+
+pub(super) async fn set_quota(store: &Backend, id: &ProjectId, quota: &Quota) -> Result<(), StoreError> {
+    let mut transaction = open(store).await?;
+    let changed = sqlx::query(
+        "UPDATE projects SET quota_sandboxes = $2, quota_cpu_millis = $3, quota_memory_bytes = $4, quota_disk_bytes = $5 WHERE id = $1",
+    )
+    .bind(id.as_str())
+    .bind(i64::from(quota.sandboxes))
+    .bind(signed(quota.cpu_millis))
+    .bind(signed(quota.memory_bytes))
+    .bind(signed(quota.disk_bytes))
+    .execute(&mut *transaction)
+    .await
+    .map_err(failed("cannot change a quota"))?;
+    if changed.rows_affected() == 0 {
+        return Err(absent(id));
+    }
+    commit(transaction).await
+}
+
+pub(super) async fn remove(store: &Backend, id: &ProjectId) -> Result<(), StoreError> {
+    let mut transaction = open(store).await?;
+    let live: Option<i64> = sqlx::query_scalar(locks::PROJECT)
+        .bind(id.as_str())
+        .fetch_optional(&mut *transaction)
+        .await
+        .map_err(failed("cannot look up a project"))?;
+    match live {
+        None => return Err(absent(id)),
+        Some(0) => {}
+        Some(_) => return Err(StoreError::Exists { what: "a live sandbox of project", name: id.to_string() }),
+    }
+    for sql in ["DELETE FROM sandboxes WHERE project = $1", "DELETE FROM keys WHERE project = $1", "DELETE FROM projects WHERE id = $1"] {
+        sqlx::query(sql).bind(id.as_str()).execute(&mut *transaction).await.map_err(failed("cannot remove a project"))?;
+    }
+    commit(transaction).await
+}
+
+fn absent(id: &ProjectId) -> StoreError {
+    StoreError::Absent { what: "project", name: id.to_string() }
+}
