@@ -3,6 +3,8 @@
 #[cfg(test)]
 mod archives;
 #[cfg(test)]
+mod catalog;
+#[cfg(test)]
 mod hostile_archives;
 #[cfg(test)]
 mod images;

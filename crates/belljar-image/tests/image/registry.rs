@@ -12,7 +12,7 @@ use crate::oci::{Scene, assert_is_sample};
 use crate::registry_server::{Behaviour, Registry};
 
 /// The sample image behind an index for several platforms.
-fn content() -> BTreeMap<String, Vec<u8>> {
+pub(crate) fn content() -> BTreeMap<String, Vec<u8>> {
     let (blobs, manifest) = Image::sample().blobs();
     let (foreign_blobs, foreign) = Image { architecture: "s390x", ..Image::sample() }.blobs();
     let kind = "application/vnd.oci.image.manifest.v1+json";

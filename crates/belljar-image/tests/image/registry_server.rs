@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
+use std::sync::mpsc::Receiver;
 use std::sync::{Arc, Mutex};
 
 /// What the registry holds and how it behaves.
@@ -18,6 +19,8 @@ pub(crate) struct Behaviour {
     pub(crate) cut_off: usize,
     /// How many requests are answered 503 first.
     pub(crate) unavailable: usize,
+    /// The first answer to a request with this in its path waits for a word.
+    pub(crate) gate: Option<(String, Receiver<()>)>,
 }
 
 /// A running registry.
@@ -94,6 +97,7 @@ impl Server {
             let is_authorization = |line: &&String| line.to_ascii_lowercase().starts_with("authorization:");
             let authorization = lines.iter().find(is_authorization).map(|line| line[14..].trim().to_owned()).unwrap_or_default();
             self.requests.lock().unwrap().push(format!("{path}|{authorization}"));
+            self.wait_at_gate(&path);
             let answer = self.answer(&path, &authorization);
             let mut stream = stream;
             let head = format!("HTTP/1.1 {}\r\nContent-Length: {}\r\n", answer.status, answer.body.len());
@@ -103,6 +107,13 @@ impl Server {
                 let _ = stream.shutdown(std::net::Shutdown::Both);
                 return;
             }
+        }
+    }
+
+    fn wait_at_gate(&self, path: &str) {
+        let gate = self.state.lock().unwrap().gate.take_if(|(part, _)| path.contains(part.as_str()));
+        if let Some((_, word)) = gate {
+            let _ = word.recv();
         }
     }
 
