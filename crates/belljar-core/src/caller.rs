@@ -60,8 +60,8 @@ const DIGITS: usize = 40;
 /// Known keys are remembered up to here; a flood of wrong ones costs a look-up each, not memory.
 const MAX_REMEMBERED: usize = 10_000;
 
-/// Makes the text of a new key.
-pub(crate) fn random_secret() -> Secret<String> {
+/// The text of a key that nobody has yet.
+pub fn fresh_secret() -> Secret<String> {
     let mut bytes = [0u8; DIGITS / 2];
     getrandom::fill(&mut bytes).expect("the kernel has randomness after boot");
     let digits: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
@@ -139,7 +139,7 @@ mod tests {
 
     #[test]
     fn a_key_is_its_digits_whatever_its_prefix() {
-        let secret = random_secret();
+        let secret = fresh_secret();
         let digits = secret.reveal().strip_prefix("bj_").unwrap();
         assert_eq!(hash(secret.reveal()), hash(&format!("e2b_{digits}")));
         assert!(hash(secret.reveal()).is_some());

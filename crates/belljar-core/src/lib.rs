@@ -25,7 +25,7 @@ pub use belljar_ports::{
     BuildLine, ByteStream, Capabilities, Cursor, EventStream, FileContent, Guest, GuestConnection, GuestError, Order, OutputStream,
     OwnedTemplate, Page, PageRequest, RuntimeError, SandboxFilter, SearchStream, StoreError, Swept, TemplateError, TemplateSource,
 };
-pub use caller::{Caller, Denied, NewKey};
+pub use caller::{Caller, Denied, NewKey, fresh_secret};
 pub use config::ServiceConfig;
 pub use doctor::DoctorReport;
 pub use error::{CoreError, ErrorClass};

@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use belljar_ports::StoreError;
-use belljar_types::{ApiKey, Invalid, KeyId, Project, ProjectId, Quota, Scope, Timestamp};
+use belljar_types::{ApiKey, Invalid, KeyId, Project, ProjectId, Quota, Scope, Secret, Timestamp};
 
-use crate::caller::{hash, random_secret};
+use crate::caller::{fresh_secret, hash};
 use crate::{Caller, CoreError, NewKey, Service};
 
 /// The project that is there from the first start.
@@ -26,8 +26,9 @@ pub struct NewKeyRequest {
 }
 
 impl Service {
-    /// At the first start: makes the default project and an administrator's key. `None` if there is a key already.
-    pub async fn bootstrap(&self) -> Result<Option<NewKey>, CoreError> {
+    /// At the first start: makes the default project, and an administrator's key of this secret. Says whether it was made; `false` if there is
+    /// a key already. The caller keeps the secret before it calls, so that no end of the server loses it.
+    pub async fn bootstrap(&self, secret: &Secret<String>) -> Result<bool, CoreError> {
         let project: ProjectId = DEFAULT_PROJECT.parse()?;
         if self.shared.store.project(&project).await?.is_none() {
             let made = Project { id: project.clone(), quota: Quota::default(), created_at: Timestamp::now() };
@@ -37,10 +38,11 @@ impl Service {
             }
         }
         if !self.shared.store.keys(None).await?.is_empty() {
-            return Ok(None);
+            return Ok(false);
         }
-        let scopes = Scope::ALL.into_iter().collect();
-        self.make_key(NewKeyRequest { project, scopes, label: "first key".to_owned(), lifetime: None }).await.map(Some)
+        let request = NewKeyRequest { project, scopes: Scope::ALL.into_iter().collect(), label: "first key".to_owned(), lifetime: None };
+        self.enter_key(request, secret).await?;
+        Ok(true)
     }
 
     /// Makes a project.
@@ -112,15 +114,21 @@ impl Service {
     }
 
     async fn make_key(&self, request: NewKeyRequest) -> Result<NewKey, CoreError> {
+        let secret = fresh_secret();
+        let key = self.enter_key(request, &secret).await?;
+        Ok(NewKey { key, secret })
+    }
+
+    async fn enter_key(&self, request: NewKeyRequest, secret: &Secret<String>) -> Result<ApiKey, CoreError> {
         if request.scopes.is_empty() {
             return Err(Invalid::new("scopes", "at least one of read, use, templates and admin", "").into());
         }
         if request.label.len() > 128 || request.label.chars().any(char::is_control) {
             return Err(Invalid::new("label", "at most 128 bytes without control characters", &request.label).into());
         }
+        // The text is a secret even when it is malformed: it is not shown.
+        let hash = hash(secret.reveal()).ok_or_else(|| Invalid::new("key", "bj_ and 40 hexadecimal digits", "***"))?;
         let now = Timestamp::now();
-        let secret = random_secret();
-        let hash = hash(secret.reveal()).ok_or_else(|| Invalid::new("key", "a well-formed key", ""))?;
         let key = ApiKey {
             id: KeyId::random(),
             project: request.project,
@@ -130,6 +138,6 @@ impl Service {
             expires_at: request.lifetime.map(|lifetime| now.plus(lifetime)),
         };
         self.shared.store.add_key(&key, &hash).await?;
-        Ok(NewKey { key, secret })
+        Ok(key)
     }
 }

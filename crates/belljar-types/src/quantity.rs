@@ -34,7 +34,7 @@ pub fn parse_bytes(field: &str, text: &str) -> Result<u64, Invalid> {
         clippy::cast_sign_loss,
         reason = "checked to be small and positive"
     )]
-    let bytes = (part < 1e6).then(|| (part * factor as f64) as u64);
+    let bytes = (part < 1e6).then_some((part * factor as f64) as u64);
     bytes.ok_or_else(wrong)
 }
 
