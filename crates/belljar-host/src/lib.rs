@@ -10,6 +10,7 @@
 
 mod agent;
 mod busy;
+mod capacity;
 mod checks;
 mod config;
 mod error;
@@ -29,6 +30,7 @@ mod wall_time;
 
 pub use agent::Agent;
 pub use belljar_linux::cgroup::Cgroup;
+pub use capacity::HostRoom;
 pub use config::HostConfig;
 pub use error::HostError;
 pub use gateway::Gateway;
