@@ -57,14 +57,16 @@ impl PostgresStore {
     pub async fn connect(url: &str) -> Result<Self, StoreError> {
         let options = PgConnectOptions::from_str(url).map_err(|error| OpenProblem::Unreachable(error).at("postgres"))?;
         let location = format!("postgres://{}:{}/{}", options.get_host(), options.get_port(), options.get_database().unwrap_or_default());
+        let options = options.application_name("belljar").disable_statement_logging();
+        // Asked once without the pool, which would try again and again, and then have forgotten why it failed.
+        let first = options.connect().await.map_err(|error| OpenProblem::Unreachable(error).at(&location))?;
+        first.close().await.map_err(|error| OpenProblem::Unreachable(error).at(&location))?;
         let pool = PgPoolOptions::new()
             .max_connections(CONNECTIONS)
             .acquire_timeout(PATIENCE)
             .test_before_acquire(false)
             .before_acquire(|connection, about| Box::pin(async move { Ok(about.idle_for < STALE || connection.ping().await.is_ok()) }))
-            .connect_with(options.application_name("belljar").disable_statement_logging())
-            .await
-            .map_err(|error| OpenProblem::of_connection(error).at(&location))?;
+            .connect_lazy_with(options);
         let store = Self { write: pool.clone(), read: pool };
         // Text is compared byte by byte, as in SQLite: no locale, and no index that a new locale turns wrong.
         epochs::migrate(&store, |sql| sql.replace(" TEXT", " TEXT COLLATE \"C\"")).await.map_err(|problem| problem.at(&location))?;

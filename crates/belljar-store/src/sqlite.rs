@@ -26,6 +26,8 @@ mod port;
 mod projects;
 #[path = "verbs/sandboxes.rs"]
 mod sandboxes;
+#[cfg(test)]
+mod tests;
 
 // The names that `verbs/` uses for the database at hand.
 use self::SqliteStore as Backend;
