@@ -36,6 +36,7 @@ pub(crate) fn url(database: &str) -> String {
     format!("postgres://belljar@localhost/{database}?host={}", SERVER.directory)
 }
 
+#[expect(clippy::zombie_processes, reason = "it lives as long as this process, and ends because that is gone")]
 fn start() -> Server {
     let programs = programs().expect("PostgreSQL is not on this machine: run `make setup`");
     let mut keeper = Command::new("setpriv")

@@ -1,4 +1,4 @@
-//! Projects and keys.
+//! Projects and keys come, are found, and go with all that is theirs, out of each other's sight.
 
 use belljar_ports::{Order, PageRequest, SandboxFilter, StoreError};
 use belljar_types::{ApiKey, KeyHash, KeyId, Project, ProjectId, Quota, SandboxState, Scope, Timestamp};

@@ -49,7 +49,7 @@ pub(crate) async fn fifty_at_once_get_exactly_what_there_is_room_for(bed: &Bed) 
                 entered += 1;
             }
             Err(error) => {
-                assert!(matches!(error, StoreError::OverQuota { resource: "sandboxes", allowed: 10, wanted: 11, .. }), "{error:?}")
+                assert!(matches!(error, StoreError::OverQuota { resource: "sandboxes", allowed: 10, wanted: 11, .. }), "{error:?}");
             }
         }
     }
