@@ -138,10 +138,11 @@ impl Service {
     /// Waits for a sandbox that the same request asked for before.
     async fn follow(&self, before: &Sandbox) -> Result<Arc<Sandbox>, CoreError> {
         let sandbox = match self.shared.handle(&before.id) {
-            Some(mut handle) => match handle.view.wait_for(|sandbox| sandbox.state != SandboxState::Creating).await {
-                Ok(sandbox) => Arc::clone(&sandbox),
-                Err(_owner_gone) => self.stored(&before.project, &before.id).await?,
-            },
+            Some(mut handle) => made(&mut handle).await,
+            None => None,
+        };
+        let sandbox = match sandbox {
+            Some(sandbox) => sandbox,
             None => self.stored(&before.project, &before.id).await?,
         };
         match &sandbox.end {
@@ -209,9 +210,9 @@ impl Service {
             let sandbox = self.ended_or_away(caller, id).await?;
             return Err(ended(&sandbox, "use it"));
         };
-        let sandbox = match handle.view.wait_for(|sandbox| sandbox.state != SandboxState::Creating).await {
-            Ok(sandbox) => Arc::clone(&sandbox),
-            Err(_owner_gone) => self.stored(&caller.project, id).await?,
+        let sandbox = match made(&mut handle).await {
+            Some(sandbox) => sandbox,
+            None => self.stored(&caller.project, id).await?,
         };
         match sandbox.state {
             SandboxState::Running => {
@@ -279,6 +280,11 @@ impl Service {
     }
 }
 
+/// The sandbox as soon as its making is over; `None` if its owner went without saying how. The lock on what is seen is not held by the caller.
+async fn made(handle: &mut Handle) -> Option<Arc<Sandbox>> {
+    handle.view.wait_for(|sandbox| sandbox.state != SandboxState::Creating).await.ok().map(|sandbox| Arc::clone(&sandbox))
+}
+
 fn ended(sandbox: &Sandbox, verb: &'static str) -> CoreError {
     match &sandbox.end {
         Some(end) => CoreError::Ended { id: sandbox.id.clone(), end: end.clone() },
@@ -289,5 +295,21 @@ fn ended(sandbox: &Sandbox, verb: &'static str) -> CoreError {
 impl Drop for Service {
     fn drop(&mut self) {
         self.shared.stop();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Fronts await the verbs on whichever thread is free: holding a look at a sandbox's view across a wait would forbid that. Compiling is the test.
+    #[expect(dead_code, reason = "nothing is to be run")]
+    fn verbs_may_be_awaited_on_any_thread(service: &Service, caller: &Caller, id: &SandboxId) {
+        fn sendable(_: impl Send) {}
+        sendable(service.create(caller, CreateSandbox::default()));
+        sendable(service.open(caller, id));
+        sendable(service.kill(caller, id));
+        sendable(service.update(caller, id, SandboxChange::default()));
+        sendable(service.usage(caller, id));
     }
 }
