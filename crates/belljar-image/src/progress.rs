@@ -29,6 +29,11 @@ pub trait ProgressSink: Sync {
     fn stopped(&self) -> bool {
         false
     }
+
+    /// Does this when that happens, at once if it has; for work that waits for something else than bytes. The last one asked for counts.
+    fn when_stopped(&self, act: Box<dyn FnOnce() + Send>) {
+        drop(act);
+    }
 }
 
 impl<F: Fn(Progress<'_>) + Sync> ProgressSink for F {

@@ -1,6 +1,7 @@
 //! Recipes: a template written down as a few lines of TOML, built from Debian packages, and built again only when the lines change.
 
 mod build;
+mod builder;
 mod error;
 mod sources;
 

@@ -29,7 +29,7 @@ use rustix::fs::{CWD, RenameFlags, renameat_with};
 
 pub use error::StoreError;
 use hold::Held;
-pub(crate) use staging::Staged;
+pub(crate) use staging::{Staged, random_name};
 
 use crate::archive::tree::Tree;
 use crate::archive::{ArchiveForm, ArchiveLimits, unpack};

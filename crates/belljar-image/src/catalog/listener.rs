@@ -1,8 +1,9 @@
 //! From progress to lines that anybody may print, and from a caller who went away to work that ends.
 
 use std::error::Error;
-use std::sync::Arc;
+use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use belljar_ports::BuildLine;
 use belljar_types::escape_untrusted;
@@ -19,26 +20,49 @@ const MEBIBYTE: u64 = 1 << 20;
 pub(super) struct Listener {
     lines: mpsc::Sender<BuildLine>,
     told_bytes: AtomicU64,
-    stopped: Arc<AtomicBool>,
+    stop: Arc<Stop>,
+}
+
+#[derive(Default)]
+struct Stop {
+    stopped: AtomicBool,
+    act: Mutex<Option<Box<dyn FnOnce() + Send>>>,
+}
+
+impl Stop {
+    /// Whoever comes second, the word to stop or what to do then, finds the other there.
+    fn act_if_stopped(&self) {
+        let act = self.act.lock().unwrap_or_else(PoisonError::into_inner).take_if(|_| self.stopped.load(Ordering::Acquire));
+        if let Some(act) = act {
+            act();
+        }
+    }
+}
+
+impl fmt::Debug for Stop {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Stop").field("stopped", &self.stopped).finish_non_exhaustive()
+    }
 }
 
 /// Stops the work when the caller's future is dropped, and does nothing once the work is done.
 #[derive(Debug)]
-pub(super) struct StopOnDrop(Arc<AtomicBool>);
+pub(super) struct StopOnDrop(Arc<Stop>);
 
 impl Drop for StopOnDrop {
     fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
+        self.0.stopped.store(true, Ordering::Release);
+        self.0.act_if_stopped();
     }
 }
 
 impl Listener {
     pub(super) fn new(lines: mpsc::Sender<BuildLine>) -> Self {
-        Self { lines, told_bytes: AtomicU64::new(0), stopped: Arc::default() }
+        Self { lines, told_bytes: AtomicU64::new(0), stop: Arc::default() }
     }
 
     pub(super) fn stop_on_drop(&self) -> StopOnDrop {
-        StopOnDrop(Arc::clone(&self.stopped))
+        StopOnDrop(Arc::clone(&self.stop))
     }
 
     fn say(&self, text: &str) {
@@ -66,7 +90,12 @@ impl ProgressSink for Listener {
     }
 
     fn stopped(&self) -> bool {
-        self.stopped.load(Ordering::Relaxed)
+        self.stop.stopped.load(Ordering::Acquire)
+    }
+
+    fn when_stopped(&self, act: Box<dyn FnOnce() + Send>) {
+        *self.stop.act.lock().unwrap_or_else(PoisonError::into_inner) = Some(act);
+        self.stop.act_if_stopped();
     }
 }
 

@@ -3,22 +3,19 @@
 //! The new system never lies on disk twice: the builder writes a tar to a pipe, and the pipe is unpacked into the store.
 
 use std::fs;
-use std::io::{self, BufRead, BufReader, Read, Write};
+use std::io;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStderr, Command, Stdio};
+use std::process::{Command, Stdio};
 
-use rustix::process::{Pid, Signal, kill_process};
-
+use super::builder::{self, Builder, Workshop};
 use super::{Recipe, RecipeError, sources};
 use crate::archive::tree::Tree;
 use crate::archive::{ArchiveForm, ArchiveLimits, unpack};
 use crate::plant::{self, Owned};
-use crate::progress::Stoppable;
 use crate::store::Staged;
-use crate::{ArchiveError, ImageError, LayerInfo, LayerStore, Progress, ProgressSink, Refusal, StoreError};
+use crate::{ImageError, LayerInfo, LayerStore, Progress, ProgressSink, Refusal, StoreError};
 
 const HOST_CERTIFICATES: &str = "/usr/local/share/ca-certificates";
-const LAST_WORDS: usize = 2000;
 /// Proxies are the machine's own business, like its apt sources; the rest of the environment is not the builder's.
 const PASSED_ENVIRONMENT: [&str; 7] = ["PATH", "http_proxy", "https_proxy", "no_proxy", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY"];
 
@@ -50,7 +47,9 @@ impl<'a> Plan<'a> {
         let staging = store.staging_directory();
         let staged = |source| StoreError::Stage { path: staging.clone(), source };
         let scratch = Staged::new(&staging).map_err(staged)?;
+        let workshop = Workshop::new().map_err(RecipeError::Workshop)?;
         let mut command = self.command(&scratch.path()).map_err(staged)?;
+        command.env("TMPDIR", workshop.path());
         progress.report(Progress::Step(&format!("building template {}", self.recipe.name)));
         store.make_layer(origin, |tree, _| {
             let mut builder = Builder::start(&mut command, &self.sources)?;
@@ -72,7 +71,7 @@ impl<'a> Plan<'a> {
 
     fn command(&self, scratch: &Path) -> io::Result<Command> {
         let recipe = self.recipe;
-        let mut command = Command::new("mmdebstrap");
+        let mut command = builder::command();
         command.args(["--mode=root", "--format=tar", "--skip=output/dev"]).arg(format!("--variant={}", recipe.variant));
         if !recipe.packages.is_empty() {
             command.arg(format!("--include={}", recipe.packages.join(",")));
@@ -96,7 +95,7 @@ impl<'a> Plan<'a> {
             command.arg(format!("--customize-hook=chroot \"$1\" /bin/sh -e < {}", script.display()));
         }
         command.args([&recipe.suite, "-", "-"]);
-        command.env_clear().env("LC_ALL", "C.UTF-8").env("TMPDIR", std::env::var_os("TMPDIR").unwrap_or_else(|| "/var/tmp".into()));
+        command.env_clear().env("LC_ALL", "C.UTF-8");
         command.envs(PASSED_ENVIRONMENT.iter().filter_map(|name| Some((name, std::env::var_os(name)?))));
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         Ok(command)
@@ -144,100 +143,4 @@ fn certificates(recipe: &Recipe) -> Result<Vec<Vec<u8>>, RecipeError> {
         found.push(read(file)?);
     }
     Ok(found)
-}
-
-/// A running builder. Dropping it asks it to clean up and waits: it holds mounts that only it can remove.
-struct Builder {
-    child: Child,
-    step: String,
-    last_words: String,
-}
-
-impl Builder {
-    fn start(command: &mut Command, sources: &[String]) -> Result<Self, RecipeError> {
-        let mut child = command.spawn().map_err(RecipeError::Builder)?;
-        if let Some(mut stdin) = child.stdin.take() {
-            // A builder that died at once is reported by its exit, with its own words.
-            let _ = stdin.write_all((sources.join("\n") + "\n").as_bytes());
-        }
-        Ok(Self { child, step: "starting".to_owned(), last_words: String::new() })
-    }
-
-    /// Hands the builder's output to `take` while its messages become progress.
-    fn follow(
-        &mut self,
-        progress: &dyn ProgressSink,
-        take: impl FnOnce(&mut dyn Read) -> Result<(), ArchiveError>,
-    ) -> Result<(), ArchiveError> {
-        let (Some(mut output), Some(messages)) = (self.child.stdout.take(), self.child.stderr.take()) else { return Ok(()) };
-        std::thread::scope(|scope| {
-            let builder = Pid::from_child(&self.child);
-            let listener = scope.spawn(move || listen(messages, builder, progress));
-            let mut counted = Reported { inner: Stoppable::new(&mut output, progress), done: 0, progress };
-            let taken = take(&mut counted);
-            // Without this the builder would wait for a reader, and the listener for the builder.
-            drop(output);
-            if let Ok((step, last_words)) = listener.join() {
-                (self.step, self.last_words) = (step, last_words);
-            }
-            taken
-        })
-    }
-
-    fn finish(mut self) -> Result<(), RecipeError> {
-        let status = self.child.wait().map_err(RecipeError::Builder)?;
-        if status.success() {
-            return Ok(());
-        }
-        Err(RecipeError::Build { step: std::mem::take(&mut self.step), last_words: std::mem::take(&mut self.last_words) })
-    }
-}
-
-impl Drop for Builder {
-    fn drop(&mut self) {
-        if let Ok(None) = self.child.try_wait() {
-            let _ = kill_process(Pid::from_child(&self.child), Signal::TERM);
-            let _ = self.child.wait();
-        }
-    }
-}
-
-/// Turns `I: doing something...` into steps and keeps the end of everything for an error.
-fn listen(messages: ChildStderr, builder: Pid, progress: &dyn ProgressSink) -> (String, String) {
-    let (mut step, mut last_words) = ("starting".to_owned(), String::new());
-    let mut lines = BufReader::new(messages);
-    let mut line = Vec::new();
-    while lines.by_ref().take(64 << 10).read_until(b'\n', &mut line).is_ok_and(|read| read > 0) {
-        let text = String::from_utf8_lossy(&line).trim_end().to_owned();
-        if let Some(told) = text.strip_prefix("I: ") {
-            step = belljar_types::escape_untrusted(told.trim_end_matches('.').as_bytes());
-            progress.report(Progress::Step(&step));
-        } else {
-            last_words.push_str(&text);
-            last_words.push('\n');
-            let excess = last_words.len().saturating_sub(LAST_WORDS);
-            last_words.drain(..last_words.ceil_char_boundary(excess));
-        }
-        line.clear();
-        if progress.stopped() {
-            // It is not waited for before this thread ends, so the number is still its own.
-            let _ = kill_process(builder, Signal::TERM);
-        }
-    }
-    (step, last_words)
-}
-
-struct Reported<'a, R> {
-    inner: R,
-    done: u64,
-    progress: &'a dyn ProgressSink,
-}
-
-impl<R: Read> Read for Reported<'_, R> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let read = self.inner.read(buffer)?;
-        self.done += read as u64;
-        self.progress.report(Progress::Bytes { done: self.done, total: None });
-        Ok(read)
-    }
 }

@@ -36,6 +36,9 @@ pub enum RecipeError {
     /// The builder is not installed.
     #[error("cannot run mmdebstrap; install it with: apt-get install mmdebstrap")]
     Builder(#[source] io::Error),
+    /// There is no place to build in.
+    #[error("cannot make a directory to build in; check TMPDIR, or /var/tmp when it is not set")]
+    Workshop(#[source] io::Error),
     /// Apt does not know the suite.
     #[error("this machine's apt has no source for Debian {suite}; add one under /etc/apt, or write `sources` into the recipe")]
     NoSources {

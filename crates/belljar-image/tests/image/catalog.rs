@@ -368,3 +368,23 @@ async fn makes_removals_and_sweeps_at_once_never_lose_a_layer_in_use() {
     scene.sweep(&none(), false).await;
     assert_eq!((scene.layers(), scene.staged()), (none(), 0));
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_build_that_hangs_ends_when_its_caller_goes_away() {
+    let scene = Scene::new();
+    let mark = format!("4{:09}", std::process::id());
+    let recipe = format!("name = \"x\"\nsuite = \"bookworm\"\nvariant = \"essential\"\nsteps = [\"sleep {mark}\"]\n");
+    let (catalog, (lines, mut told)) = (Arc::clone(&scene.catalog), mpsc::channel(100));
+    let make = tokio::spawn(async move { catalog.make(None, &name("slow"), TemplateSource::Recipe(recipe), lines).await });
+    while !told.recv().await.expect("the build gets as far as its steps").text.contains("running --customize-hook") {}
+    let processes = || {
+        let all = fs::read_dir("/proc").unwrap().filter_map(|entry| fs::read(entry.ok()?.path().join("cmdline")).ok());
+        all.filter(|line| *line == format!("sleep\0{mark}\0").as_bytes()).count()
+    };
+    until(|| processes() > 0).await;
+    make.abort();
+    assert!(make.await.unwrap_err().is_cancelled());
+    let other = scene.make(None, "slow", scene.archive(&root("other").tar())).await.unwrap();
+    assert_eq!((processes(), scene.staged()), (0, 0));
+    assert_eq!(scene.store.templates().unwrap(), [other]);
+}
