@@ -74,7 +74,10 @@ impl SqliteStore {
             // SQLite undoes a transaction by itself when the disk is full; sqlx then takes it for open for ever. Such a connection is not used again.
             .after_release(|connection, _| {
                 Box::pin(async move {
-                    connection.ping().await?;
+                    if connection.is_in_transaction() {
+                        // A roll-back may still be on its way, ahead of this.
+                        connection.ping().await?;
+                    }
                     Ok(!connection.is_in_transaction())
                 })
             })

@@ -1,10 +1,12 @@
 //! API keys: found by the hash of their secret, which is all that is kept of it.
 
 use belljar_ports::StoreError;
-use belljar_types::{ApiKey, KeyHash, KeyId, ProjectId, escape_untrusted};
+use belljar_types::{ApiKey, KeyHash, KeyId, ProjectId};
+use sqlx::FromRow;
 
-use super::Backend;
 use super::epochs::{commit, open};
+use super::projects::unreadable;
+use super::{Backend, Row};
 use crate::digest::hex;
 use crate::errors::{failed, is_taken, refers_to_nothing};
 
@@ -30,19 +32,14 @@ pub(super) async fn add(store: &Backend, key: &ApiKey, hash: &KeyHash) -> Result
 }
 
 pub(super) async fn by_hash(store: &Backend, hash: &KeyHash) -> Result<Option<ApiKey>, StoreError> {
-    let row = sqlx::query_as::<_, (String, String, String)>(BY_HASH)
-        .bind(hex(&hash.0))
-        .fetch_optional(&store.read)
-        .await
-        .map_err(failed("cannot look up a key"))?;
-    row.map(read).transpose()
+    let row = sqlx::query(BY_HASH).bind(hex(&hash.0)).fetch_optional(&store.read).await.map_err(failed("cannot look up a key"))?;
+    row.map(|row| read(&row)).transpose()
 }
 
 pub(super) async fn all(store: &Backend, project: Option<&ProjectId>) -> Result<Vec<ApiKey>, StoreError> {
     let query = match project {
-        Some(project) => sqlx::query_as::<_, (String, String, String)>("SELECT id, project, body FROM keys WHERE project = $1 ORDER BY id")
-            .bind(project.to_string()),
-        None => sqlx::query_as("SELECT id, project, body FROM keys ORDER BY project, id"),
+        Some(project) => sqlx::query("SELECT id, project, body FROM keys WHERE project = $1 ORDER BY id").bind(project.as_str()),
+        None => sqlx::query("SELECT id, project, body FROM keys ORDER BY project, id"),
     };
     let rows = query.fetch_all(&store.read).await.map_err(failed("cannot list keys"))?;
     let readable = |row| match read(row) {
@@ -52,7 +49,7 @@ pub(super) async fn all(store: &Backend, project: Option<&ProjectId>) -> Result<
             None
         }
     };
-    Ok(rows.into_iter().filter_map(readable).collect())
+    Ok(rows.iter().filter_map(readable).collect())
 }
 
 pub(super) async fn remove(store: &Backend, id: &KeyId) -> Result<bool, StoreError> {
@@ -67,14 +64,12 @@ pub(super) async fn remove(store: &Backend, id: &KeyId) -> Result<bool, StoreErr
 }
 
 /// A key acts for the project of its column, which remove_project goes by: a body that says otherwise is not believed.
-fn read((id, project, body): (String, String, String)) -> Result<ApiKey, StoreError> {
-    let corrupt = |detail: &str| {
-        let safe = |text: &str| escape_untrusted(text.as_bytes());
-        StoreError::Corrupt { what: "key", id: safe(&id), detail: safe(detail) }
-    };
-    let key: ApiKey = serde_json::from_str(&body).map_err(|error| corrupt(&error.to_string()))?;
+fn read(row: &Row) -> Result<ApiKey, StoreError> {
+    let corrupt = |problem: &dyn std::fmt::Display| unreadable("key", row, problem);
+    let (id, project, body) = <(String, String, String)>::from_row(row).map_err(|error| corrupt(&error))?;
+    let key: ApiKey = serde_json::from_str(&body).map_err(|error| corrupt(&error))?;
     if key.id.as_str() != id || key.project.as_str() != project {
-        return Err(corrupt("its body names another key or project"));
+        return Err(corrupt(&"its body names another key or project"));
     }
     Ok(key)
 }

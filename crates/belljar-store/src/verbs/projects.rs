@@ -2,9 +2,10 @@
 
 use belljar_ports::StoreError;
 use belljar_types::{Project, ProjectId, Quota, Timestamp, escape_untrusted};
+use sqlx::{FromRow, Row as _};
 
 use super::epochs::{commit, open};
-use super::{Backend, locks};
+use super::{Backend, Row, locks};
 use crate::convert::{moment, quota, signed, unsigned};
 use crate::errors::{failed, is_taken};
 
@@ -32,41 +33,48 @@ pub(super) async fn add(store: &Backend, project: &Project) -> Result<(), StoreE
 }
 
 pub(super) async fn all(store: &Backend) -> Result<Vec<Project>, StoreError> {
-    let rows = sqlx::query_as::<_, Columns>(
+    let rows = sqlx::query(
         "SELECT id, created_at, quota_sandboxes, quota_cpu_millis, quota_memory_bytes, quota_disk_bytes FROM projects ORDER BY id",
     )
     .fetch_all(&store.read)
     .await
     .map_err(failed("cannot list projects"))?;
-    let readable = |row: Columns| match read(row) {
+    let readable = |row| match read(row) {
         Ok(project) => Some(project),
         Err(error) => {
             tracing::error!(%error, "left out a project");
             None
         }
     };
-    Ok(rows.into_iter().filter_map(readable).collect())
+    Ok(rows.iter().filter_map(readable).collect())
 }
 
 pub(super) async fn find(store: &Backend, id: &ProjectId) -> Result<Option<Project>, StoreError> {
-    let row = sqlx::query_as::<_, Columns>(
+    let row = sqlx::query(
         "SELECT id, created_at, quota_sandboxes, quota_cpu_millis, quota_memory_bytes, quota_disk_bytes FROM projects WHERE id = $1",
     )
     .bind(id.as_str())
     .fetch_optional(&store.read)
     .await
     .map_err(failed("cannot look up a project"))?;
-    row.map(read).transpose()
+    row.map(|row| read(&row)).transpose()
 }
 
-fn read((id, created_at, sandboxes, cpu_millis, memory_bytes, disk_bytes): Columns) -> Result<Project, StoreError> {
-    let safe = |text: &str| escape_untrusted(text.as_bytes());
-    let corrupt = |detail: String| StoreError::Corrupt { what: "project", id: safe(&id), detail: safe(&detail) };
+fn read(row: &Row) -> Result<Project, StoreError> {
+    let corrupt = |problem: &dyn std::fmt::Display| unreadable("project", row, problem);
+    let (id, created_at, sandboxes, cpu_millis, memory_bytes, disk_bytes) = Columns::from_row(row).map_err(|error| corrupt(&error))?;
     Ok(Project {
-        id: id.parse().map_err(|error: belljar_types::Invalid| corrupt(error.to_string()))?,
+        id: id.parse().map_err(|error| corrupt(&error))?,
         quota: quota((sandboxes, cpu_millis, memory_bytes, disk_bytes)),
         created_at: Timestamp(unsigned(created_at)),
     })
+}
+
+/// A row that cannot be read, by its id as far as that can be.
+pub(super) fn unreadable(what: &'static str, row: &Row, problem: &dyn std::fmt::Display) -> StoreError {
+    let safe = |text: &str| escape_untrusted(text.as_bytes());
+    let id = row.try_get::<String, _>("id").unwrap_or_default();
+    StoreError::Corrupt { what, id: safe(&id), detail: safe(&problem.to_string()) }
 }
 
 pub(super) async fn set_quota(store: &Backend, id: &ProjectId, quota: &Quota) -> Result<(), StoreError> {

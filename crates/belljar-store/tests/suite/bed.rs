@@ -80,6 +80,14 @@ impl Bed {
         self.store.list(&self.project, &SandboxFilter::default(), &all).await.unwrap().sandboxes.len()
     }
 
+    /// As before the first start.
+    pub(crate) async fn remove_everything(&self) {
+        match self.url.strip_prefix("sqlite:") {
+            Some(file) => std::fs::remove_file(file).unwrap(),
+            None => self.execute("DROP SCHEMA public CASCADE; CREATE SCHEMA public").await,
+        }
+    }
+
     /// Behind the store's back.
     pub(crate) async fn execute(&self, sql: &str) {
         execute(&self.url, sql).await;

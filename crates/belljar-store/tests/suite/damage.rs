@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use belljar_ports::{Order, PageRequest, SandboxFilter, StoreError};
 use belljar_types::{ApiKey, KeyHash, KeyId, SandboxState, Timestamp};
 
-use crate::bed::{Bed, become_state};
+use crate::bed::{Bed, UNBOUNDED, become_state};
 
 pub(crate) async fn one_bad_row_is_one_bad_row(bed: &Bed) {
     let mut all = Vec::new();
@@ -92,12 +92,29 @@ pub(crate) async fn a_newer_schema_is_refused(bed: &Bed) {
 pub(crate) async fn opening_again_keeps_everything(bed: &Bed) {
     let made = bed.reserved().await;
     bed.store.close().await;
-    let opened = belljar_store::open(&bed.url);
-    let at_once = belljar_store::open(&bed.url);
-    let (again, other) = (opened.await.unwrap(), at_once.await.unwrap());
+    let (again, other) = tokio::join!(belljar_store::open(&bed.url), belljar_store::open(&bed.url));
+    let (again, other) = (again.unwrap(), other.unwrap());
     assert_eq!(again.sandbox(&bed.project, &made.id).await.unwrap().as_ref(), Some(&made));
     assert_eq!(other.begin_epoch().await.unwrap().0, bed.epoch.0 + 1);
     assert!(matches!(again.reserve(bed.epoch, &made, None).await, Err(StoreError::Fenced { .. })));
+}
+
+/// All at once, on nothing: one makes the tables, the others find them.
+pub(crate) async fn many_may_open_it_for_the_first_time(bed: &Bed) {
+    bed.store.close().await;
+    bed.remove_everything().await;
+    let openers: Vec<_> = (0..8)
+        .map(|_| {
+            let url = bed.url.clone();
+            tokio::spawn(async move { belljar_store::open(&url).await.unwrap().begin_epoch().await.unwrap().0 })
+        })
+        .collect();
+    let mut epochs = Vec::new();
+    for opener in openers {
+        epochs.push(opener.await.unwrap());
+    }
+    epochs.sort_unstable();
+    assert_eq!(epochs, [1, 2, 3, 4, 5, 6, 7, 8]);
 }
 
 /// All that is said when it cannot be opened.
@@ -144,4 +161,15 @@ async fn only_its_owner_can_read_the_file() {
         let mode = std::fs::metadata(format!("{file}{suffix}")).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600, "{suffix}");
     }
+}
+
+/// SQLite keeps whatever is put into a column; PostgreSQL does not let it in.
+#[tokio::test]
+async fn a_project_of_nonsense_is_left_out() {
+    let bed = Bed::sqlite().await;
+    let other = bed.add_project("other", UNBOUNDED).await;
+    bed.execute("UPDATE projects SET created_at = 'soon' WHERE id = 'other'").await;
+    assert!(matches!(bed.store.project(&other).await, Err(StoreError::Corrupt { what: "project", id, .. }) if id == "other"));
+    let names: Vec<String> = bed.store.projects().await.unwrap().into_iter().map(|project| project.id.to_string()).collect();
+    assert_eq!(names, ["first"]);
 }

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use belljar_ports::StoreError;
-use belljar_types::{Epoch, ExecutionId, SandboxId, SandboxState, Timestamp};
+use belljar_types::{Epoch, ExecutionId, Quota, SandboxId, SandboxState, Timestamp};
 
-use crate::bed::{Bed, become_state, sandbox};
+use crate::bed::{Bed, UNBOUNDED, become_state, sandbox};
 
 pub(crate) async fn a_life_is_read_back_as_it_was_written(bed: &Bed) {
     let mut made = sandbox(&bed.project);
@@ -108,6 +108,29 @@ pub(crate) async fn nothing_of_an_older_epoch_arrives_after_a_new_one_began(bed:
     assert_eq!((bed.count().await, acknowledged), (when_it_began, when_it_began));
 }
 
+/// A client goes away, and the server drops its request wherever that stands.
+pub(crate) async fn a_verb_given_up_half_way_is_done_or_not_done(bed: &Bed) {
+    for patience in 0..120 {
+        let (store, epoch, mut made) = (Arc::clone(&bed.store), bed.epoch, sandbox(&bed.project));
+        made.metadata = [("a".to_owned(), "b".to_owned())].into();
+        let verb = tokio::spawn(async move { store.reserve(epoch, &made, None).await.map(drop) });
+        for _ in 0..patience {
+            tokio::task::yield_now().await;
+        }
+        verb.abort();
+        if let Ok(finished) = verb.await {
+            finished.unwrap();
+        }
+    }
+    // Wholly or not at all: as many as there are were charged, and the next one finds the store as usual.
+    let count = bed.count().await;
+    let sandboxes = u32::try_from(count).unwrap() + 1;
+    bed.store.set_quota(&bed.project, &Quota { sandboxes, ..UNBOUNDED }).await.unwrap();
+    bed.reserved().await;
+    let answer = bed.store.reserve(bed.epoch, &sandbox(&bed.project), None).await;
+    assert!(matches!(answer, Err(StoreError::OverQuota { resource: "sandboxes", .. })), "{answer:?}");
+}
+
 pub(crate) async fn only_what_ended_long_ago_is_forgotten(bed: &Bed) {
     let live = bed.reserved().await;
     let mut ended = bed.reserved().await;
@@ -125,7 +148,7 @@ pub(crate) async fn only_what_ended_long_ago_is_forgotten(bed: &Bed) {
 
 pub(crate) async fn two_sandboxes_cannot_have_one_id(bed: &Bed) {
     let first = bed.reserved().await;
-    let mut second = sandbox(&bed.add_project("second", crate::bed::UNBOUNDED).await);
+    let mut second = sandbox(&bed.add_project("second", UNBOUNDED).await);
     second.id = first.id.clone();
     let answer = bed.store.reserve(bed.epoch, &second, None).await;
     assert!(matches!(answer, Err(StoreError::Exists { what: "sandbox", .. })), "{answer:?}");
