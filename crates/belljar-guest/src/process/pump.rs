@@ -84,7 +84,9 @@ impl Process {
             StreamKind::Stderr => offsets.stderr,
         };
         let nobody = if drop_oldest { u64::MAX } else { 0 };
-        counted.map(|reader| at(reader.acknowledged)).min().unwrap_or(nobody)
+        // What a server has taken it may not have passed on when it dies: half the spool is kept for whoever comes back for it.
+        let history = if drop_oldest { 0 } else { u64::from(self.policy.capacity / 2) };
+        counted.map(|reader| at(reader.acknowledged).saturating_sub(history)).min().unwrap_or(nobody)
     }
 
     async fn wait_for_room(&self) -> Full {

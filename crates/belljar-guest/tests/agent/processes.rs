@@ -118,6 +118,27 @@ async fn a_reader_that_leaves_comes_back_where_it_was() {
 }
 
 #[tokio::test]
+async fn what_a_dead_server_had_taken_but_not_passed_on_can_be_read_again() {
+    let agent = TestAgent::start().await;
+    let mut spec = shell("seq 1 200000");
+    spec.spool = SpoolPolicy { capacity: 64 << 10, overflow: Overflow::Slow };
+    let (_, mut output) = agent.client.start_attached(&spec).await.unwrap();
+    let mut taken = 0;
+    while taken < 300_000 {
+        match output.next().await.unwrap().unwrap() {
+            OutputEvent::Data { bytes, .. } => taken += bytes.len() as u64,
+            other => panic!("{other:?}"),
+        }
+    }
+    drop(output);
+    let passed_on = taken - (32 << 10);
+    let rest = finish(agent.client.attach(&spec.id, Offsets { stdout: passed_on, stderr: 0 }).await.unwrap()).await.unwrap();
+    let all: String = (1..=200_000).map(|n| format!("{n}\n")).collect();
+    assert!(rest.gaps.is_empty(), "{:?}", rest.gaps);
+    assert!(rest.stdout == all.as_bytes()[usize::try_from(passed_on).unwrap()..], "{} bytes", rest.stdout.len());
+}
+
+#[tokio::test]
 async fn a_hundred_megabytes_of_output_come_through_a_small_spool() {
     let agent = TestAgent::start().await;
     let mut spec = shell("head -c 104857600 /dev/zero");
