@@ -130,6 +130,8 @@ async fn what_a_dead_server_had_taken_but_not_passed_on_can_be_read_again() {
             other => panic!("{other:?}"),
         }
     }
+    // By then the writer has filled the spool and waits.
+    assert_eq!(agent.client.wait(&spec.id, Duration::from_millis(500)).await.unwrap(), None);
     drop(output);
     let passed_on = taken - (32 << 10);
     let rest = finish(agent.client.attach(&spec.id, Offsets { stdout: passed_on, stderr: 0 }).await.unwrap()).await.unwrap();
