@@ -16,6 +16,10 @@ impl Store for Backend {
         sandboxes::reserve(self, epoch, sandbox, once).await
     }
 
+    async fn repeated(&self, project: &ProjectId, once: &Once) -> Result<Option<Sandbox>, StoreError> {
+        sandboxes::repeated(self, project, once).await
+    }
+
     async fn record(&self, epoch: Epoch, was: SandboxState, execution: &ExecutionId, sandbox: &Sandbox) -> Result<(), StoreError> {
         sandboxes::record(self, epoch, was, execution, sandbox).await
     }

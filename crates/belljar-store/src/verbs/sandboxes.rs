@@ -46,23 +46,37 @@ async fn claim(transaction: &mut Transaction, sandbox: &Sandbox, once: &Once) ->
         if claimed.rows_affected() == 1 {
             return Ok(None);
         }
-        let owner = sqlx::query(
-            "SELECT i.fingerprint, s.id, s.project, s.state, s.execution, s.created_at, s.body
-             FROM idempotency i JOIN sandboxes s ON s.id = i.sandbox WHERE i.project = $1 AND i.key = $2",
-        )
-        .bind(sandbox.project.as_str())
-        .bind(&key)
-        .fetch_optional(&mut **transaction)
-        .await
-        .map_err(failed("cannot look up an idempotency key"))?;
-        if let Some(row) = owner {
-            let first: String = row.try_get("fingerprint").map_err(failed("cannot read an idempotency key"))?;
-            return if first == fingerprint {
-                read(&row).map(Some).map_err(corrupt)
-            } else {
-                Err(StoreError::KeyReused { key: once.key.clone() })
-            };
+        if let Some(owner) = owner_of(&mut **transaction, &sandbox.project, once).await? {
+            return Ok(Some(owner));
         }
+    }
+}
+
+pub(super) async fn repeated(store: &Backend, project: &ProjectId, once: &Once) -> Result<Option<Sandbox>, StoreError> {
+    owner_of(&store.read, project, once).await
+}
+
+/// The sandbox that has an idempotency key, if the request was the same.
+async fn owner_of<'c>(
+    database: impl sqlx::Executor<'c, Database = Database>,
+    project: &ProjectId,
+    once: &Once,
+) -> Result<Option<Sandbox>, StoreError> {
+    let row = sqlx::query(
+        "SELECT i.fingerprint, s.id, s.project, s.state, s.execution, s.created_at, s.body
+         FROM idempotency i JOIN sandboxes s ON s.id = i.sandbox WHERE i.project = $1 AND i.key = $2",
+    )
+    .bind(project.as_str())
+    .bind(digest::of(&once.key))
+    .fetch_optional(database)
+    .await
+    .map_err(failed("cannot look up an idempotency key"))?;
+    let Some(row) = row else { return Ok(None) };
+    let first: String = row.try_get("fingerprint").map_err(failed("cannot read an idempotency key"))?;
+    if first == digest::hex(&once.fingerprint) {
+        read(&row).map(Some).map_err(corrupt)
+    } else {
+        Err(StoreError::KeyReused { key: once.key.clone() })
     }
 }
 

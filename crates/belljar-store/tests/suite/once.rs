@@ -16,10 +16,12 @@ pub(crate) async fn the_same_request_finds_its_sandbox(bed: &Bed) {
     // Whatever a client may send as a key, up to its length.
     for key in ["a", "\u{0}", &"long ".repeat(2000)] {
         let mut made = sandbox(&project);
+        assert_eq!(bed.store.repeated(&project, &once(key, 1)).await.unwrap(), None);
         assert_eq!(bed.store.reserve(bed.epoch, &made, Some(&once(key, 1))).await.unwrap(), Reserved::New);
         // There is no room for another, and none is needed.
         let again = bed.store.reserve(bed.epoch, &sandbox(&project), Some(&once(key, 1))).await.unwrap();
         assert_eq!(again, Reserved::Before(Box::new(made.clone())));
+        assert_eq!(bed.store.repeated(&project, &once(key, 1)).await.unwrap().as_ref(), Some(&made));
         bed.advance(&mut made, SandboxState::Failed).await;
         let later = bed.store.reserve(bed.epoch, &sandbox(&project), Some(&once(key, 1))).await.unwrap();
         assert_eq!(later, Reserved::Before(Box::new(made)));
@@ -35,6 +37,8 @@ pub(crate) async fn the_same_key_for_another_request_is_refused(bed: &Bed) {
     bed.store.reserve(bed.epoch, &sandbox(&bed.project), Some(&once("a", 1))).await.unwrap();
     let answer = bed.store.reserve(bed.epoch, &sandbox(&bed.project), Some(&once("a", 2))).await;
     assert!(matches!(&answer, Err(StoreError::KeyReused { key }) if key == "a"), "{answer:?}");
+    let asked = bed.store.repeated(&bed.project, &once("a", 2)).await;
+    assert!(matches!(&asked, Err(StoreError::KeyReused { key }) if key == "a"), "{asked:?}");
     assert_eq!(bed.count().await, 1);
 }
 
