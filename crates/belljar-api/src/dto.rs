@@ -1,0 +1,18 @@
+//! What travels: the bodies of the API, apart from the words of the core, so that either may change without the other.
+//!
+//! Requests refuse fields they do not know, so that a misspelt one is found. Times are RFC 3339, durations are seconds, sizes are bytes, and
+//! bytes that are not UTF-8 have a field of their own that ends in `_base64`.
+
+mod file;
+mod process;
+mod project;
+mod sandbox;
+mod server;
+mod template;
+
+pub(crate) use file::*;
+pub(crate) use process::*;
+pub(crate) use project::*;
+pub(crate) use sandbox::*;
+pub(crate) use server::*;
+pub(crate) use template::*;

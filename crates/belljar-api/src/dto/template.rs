@@ -1,0 +1,111 @@
+//! Templates on the wire.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
+/// A template.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct TemplateView {
+    /// Its name.
+    #[schema(example = "base")]
+    pub(crate) name: String,
+    /// Its project; `null` if it is the server's and all may use it.
+    #[schema(required = true)]
+    pub(crate) owner: Option<String>,
+    /// Where it came from.
+    #[schema(example = "recipe base")]
+    pub(crate) origin: String,
+    /// SHA-256 of its layers, lowest first.
+    pub(crate) layers: Vec<String>,
+    /// Bytes of its layers; not known right after it was made.
+    #[schema(required = true)]
+    pub(crate) bytes: Option<u64>,
+    /// Environment of processes.
+    pub(crate) env: BTreeMap<String, String>,
+    /// Who runs processes.
+    #[schema(required = true)]
+    pub(crate) user: Option<String>,
+    /// Where they start.
+    #[schema(required = true)]
+    pub(crate) workdir: Option<String>,
+    /// When it was made.
+    #[schema(example = "2026-11-15T06:00:00.000Z")]
+    pub(crate) created_at: String,
+}
+
+/// The templates a project sees.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct TemplateList {
+    /// By name.
+    pub(crate) templates: Vec<TemplateView>,
+}
+
+/// A template to make: a recipe, or an image.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(example = json!({"recipe": "from = \"base\"\n"}))]
+pub(crate) struct MakeTemplateRequest {
+    /// A recipe, as TOML.
+    pub(crate) recipe: Option<String>,
+    /// An image in a registry.
+    pub(crate) image: Option<String>,
+}
+
+/// Whose template.
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct TemplateQuery {
+    /// The server's, for all projects; needs the scope `admin`.
+    #[serde(default)]
+    #[param(example = false)]
+    pub(crate) shared: bool,
+}
+
+/// One line of a build, as NDJSON.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(tag = "type", rename_all = "lowercase")]
+#[schema(example = json!({"type": "progress", "text": "unpacking"}))]
+pub(crate) enum BuildLineView {
+    /// What is being done.
+    Progress {
+        /// In words.
+        text: String,
+    },
+    /// Nothing was said for 15 seconds; it goes on.
+    Heartbeat,
+    /// It was made. The last line.
+    Done {
+        /// The template.
+        template: Box<TemplateView>,
+    },
+    /// It was not made; what was there before is still there. The last line.
+    Failed {
+        /// Why.
+        #[schema(value_type = crate::errors::ProblemSchema)]
+        problem: serde_json::Value,
+    },
+}
+
+/// A clean-up.
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct GcRequest {
+    /// Only say what would be removed.
+    #[serde(default)]
+    #[schema(example = true)]
+    pub(crate) dry_run: bool,
+}
+
+/// What was, or would be, removed.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct GcResult {
+    /// Layers that nothing refers to.
+    pub(crate) layers: Vec<String>,
+    /// Their bytes.
+    pub(crate) bytes: u64,
+    /// Whether nothing was removed.
+    pub(crate) dry_run: bool,
+}

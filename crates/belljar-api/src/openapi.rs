@@ -1,0 +1,50 @@
+//! The OpenAPI document. Its paths come from the routes themselves; here is what they have in common.
+
+use utoipa::openapi::security::{ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder, SecurityScheme};
+use utoipa::{Modify, OpenApi};
+
+use crate::errors::ProblemSchema;
+
+#[derive(OpenApi)]
+#[openapi(
+    info(
+        title = "Belljar",
+        description = "Disposable computers for code that a model wrote.\n\nErrors are RFC 9457 problems with a stable `code`. Durations are seconds, sizes are bytes, times are RFC 3339. Requests refuse fields they do not know. What belongs to another project is not there: 404.",
+        license(name = "Apache-2.0", identifier = "Apache-2.0")
+    ),
+    servers((url = "/", description = "This server")),
+    paths(crate::routes::ports::proxy),
+    components(schemas(ProblemSchema)),
+    modifiers(&Keys),
+    security(("bearer" = []), ("key" = [])),
+    tags(
+        (name = "sandboxes", description = "Make, find, change and end sandboxes"),
+        (name = "processes", description = "Run commands, and read what they write as often as you like"),
+        (name = "files", description = "Read, write, watch and search files"),
+        (name = "ports", description = "Reach programs that listen in a sandbox"),
+        (name = "templates", description = "What sandboxes are made from"),
+        (name = "projects", description = "Who may, and how much (administrators)"),
+        (name = "server", description = "The server itself")
+    )
+)]
+pub(crate) struct Document;
+
+struct Keys;
+
+impl Modify for Keys {
+    fn modify(&self, document: &mut utoipa::openapi::OpenApi) {
+        let components = document.components.get_or_insert_default();
+        let bearer = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).description(Some("An API key: `bj_…`")).build();
+        components.add_security_scheme("bearer", SecurityScheme::Http(bearer));
+        let header = ApiKeyValue::with_description("X-API-Key", "The same key in a header of its own");
+        components.add_security_scheme("key", SecurityScheme::ApiKey(ApiKey::Header(header)));
+    }
+}
+
+/// The document as JSON, as it is checked in and served.
+pub fn openapi() -> String {
+    let (_, document) = crate::routes::documented().split_for_parts();
+    let mut text = document.to_pretty_json().unwrap_or_default();
+    text.push('\n');
+    text
+}

@@ -1,0 +1,91 @@
+//! What is answered where. Each route carries its own description, of which the OpenAPI document is made.
+
+mod exec;
+mod file_tree;
+mod files;
+mod keep;
+pub(crate) mod ports;
+mod processes;
+mod projects;
+mod sandboxes;
+mod server;
+mod stdio;
+mod templates;
+mod uploads;
+mod websocket;
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::middleware::from_fn_with_state;
+use axum::routing::any;
+use belljar_http::Gate;
+use utoipa::OpenApi;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::openapi::Document;
+use crate::state::ApiState;
+
+/// All routes of `/v1`, and those for operators. Put [`belljar_http::Front`] around it.
+pub fn router(state: ApiState) -> Router {
+    server::count_sandboxes(&state);
+    let (keyed, _) = keyed().split_for_parts();
+    let (open, _) = open().split_for_parts();
+    let gate = from_fn_with_state(Arc::clone(&state.gate), Gate::check);
+    keyed.route("/v1/sandboxes/{id}/ports/{port}/proxy/{*path}", any(ports::proxy)).route_layer(gate).merge(open).with_state(state)
+}
+
+/// The routes with the document that describes them.
+pub(crate) fn documented() -> OpenApiRouter<ApiState> {
+    OpenApiRouter::with_openapi(Document::openapi()).merge(open()).merge(keyed())
+}
+
+/// What anyone may ask.
+fn open() -> OpenApiRouter<ApiState> {
+    OpenApiRouter::new()
+        .routes(routes!(server::health))
+        .routes(routes!(server::ready))
+        .routes(routes!(server::metrics))
+        .routes(routes!(server::document))
+}
+
+/// What needs a key.
+fn keyed() -> OpenApiRouter<ApiState> {
+    OpenApiRouter::new()
+        .routes(routes!(sandboxes::create, sandboxes::list))
+        .routes(routes!(sandboxes::get, sandboxes::update, sandboxes::kill))
+        .routes(routes!(sandboxes::lease))
+        .routes(routes!(sandboxes::usage))
+        .routes(routes!(sandboxes::metrics))
+        .routes(routes!(exec::exec))
+        .routes(routes!(processes::start, processes::list))
+        .routes(routes!(processes::get))
+        .routes(routes!(processes::output))
+        .routes(routes!(processes::wait))
+        .routes(routes!(processes::signal))
+        .routes(routes!(processes::resize))
+        .routes(routes!(stdio::write, stdio::close))
+        .routes(routes!(websocket::attach))
+        .routes(routes!(websocket::start))
+        .routes(routes!(files::read, files::head, files::write, files::remove, file_tree::change))
+        .routes(routes!(file_tree::stat))
+        .routes(routes!(file_tree::list))
+        .routes(routes!(file_tree::make_directory))
+        .routes(routes!(file_tree::rename))
+        .routes(routes!(file_tree::watch))
+        .routes(routes!(file_tree::search, file_tree::search_body))
+        .routes(routes!(file_tree::attribute, file_tree::set_attribute, file_tree::remove_attribute))
+        .routes(routes!(ports::list))
+        .routes(routes!(ports::token))
+        .routes(routes!(templates::list))
+        .routes(routes!(templates::get, templates::make, templates::remove))
+        .routes(routes!(uploads::upload))
+        .routes(routes!(templates::gc))
+        .routes(routes!(projects::list, projects::add))
+        .routes(routes!(projects::get, projects::update, projects::remove))
+        .routes(routes!(projects::keys, projects::add_key))
+        .routes(routes!(projects::remove_key))
+        .routes(routes!(server::whoami))
+        .routes(routes!(server::server))
+}

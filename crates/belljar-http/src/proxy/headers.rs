@@ -1,0 +1,201 @@
+//! Headers on their way to a program and back: what belongs to one connection stops here, and so does every credential of ours.
+
+use axum::http::uri::Authority;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
+
+use super::Forwarded;
+use crate::auth::KEY_HEADER;
+use crate::port_token::{TOKEN_COOKIE, TOKEN_HEADER};
+use crate::serve::Peer;
+
+/// RFC 9110, 7.6.1, with the two that old programs send.
+const HOP_BY_HOP: [HeaderName; 9] = [
+    header::CONNECTION,
+    header::PROXY_AUTHENTICATE,
+    header::PROXY_AUTHORIZATION,
+    header::TE,
+    header::TRAILER,
+    header::TRANSFER_ENCODING,
+    header::UPGRADE,
+    HeaderName::from_static("keep-alive"),
+    HeaderName::from_static("proxy-connection"),
+];
+
+/// What the client wants to change the connection into.
+pub(super) fn upgrade_of(headers: &HeaderMap) -> Option<HeaderValue> {
+    let asks = list(headers, &header::CONNECTION).any(|word| word.eq_ignore_ascii_case("upgrade"));
+    headers.get(header::UPGRADE).filter(|_| asks).cloned()
+}
+
+/// The port token in the header or the cookie.
+pub(super) fn token(headers: &HeaderMap) -> Option<&str> {
+    let in_header = headers.get(TOKEN_HEADER).and_then(|value| value.to_str().ok());
+    in_header.or_else(|| cookies(headers).find_map(|(name, value)| (name == TOKEN_COOKIE).then_some(value)))
+}
+
+/// Makes a client's headers fit for a program.
+pub(super) fn prepare(
+    headers: &mut HeaderMap,
+    authority: Option<&Authority>,
+    peer: Option<&Peer>,
+    forwarded: &Forwarded,
+    upgrade: Option<&HeaderValue>,
+) {
+    clean_answer(headers);
+    if let Some(upgrade) = upgrade {
+        headers.insert(header::CONNECTION, HeaderValue::from_static("upgrade"));
+        headers.insert(header::UPGRADE, upgrade.clone());
+    }
+    remove_credentials(headers);
+    // HTTP/2 has the host in the request's target.
+    if !headers.contains_key(header::HOST)
+        && let Some(host) = authority.and_then(|authority| HeaderValue::from_str(authority.as_str()).ok())
+    {
+        headers.insert(header::HOST, host);
+    }
+    forward_origin(headers, peer, forwarded);
+}
+
+/// Removes what belongs to one connection.
+pub(super) fn clean_answer(headers: &mut HeaderMap) {
+    let named: Vec<HeaderName> = list(headers, &header::CONNECTION).filter_map(|word| word.parse().ok()).collect();
+    for name in named.iter().chain(&HOP_BY_HOP) {
+        headers.remove(name);
+    }
+}
+
+/// The same for an answer that changes the protocol, which needs two of them.
+pub(super) fn clean_upgrade(headers: &mut HeaderMap) {
+    let upgrade = headers.get(header::UPGRADE).cloned();
+    clean_answer(headers);
+    if let Some(upgrade) = upgrade {
+        headers.insert(header::CONNECTION, HeaderValue::from_static("upgrade"));
+        headers.insert(header::UPGRADE, upgrade);
+    }
+}
+
+fn remove_credentials(headers: &mut HeaderMap) {
+    headers.remove(TOKEN_HEADER);
+    // A program may have keys of its own in the same headers; only ours are held back.
+    let is_ours = |value: &HeaderValue| {
+        let text = String::from_utf8_lossy(value.as_bytes());
+        text.split(|c: char| c.is_ascii_whitespace()).any(|word| word.starts_with("bj_") || word.starts_with("e2b_"))
+    };
+    for name in [header::AUTHORIZATION, KEY_HEADER] {
+        if headers.get_all(&name).iter().any(is_ours) {
+            headers.remove(name);
+        }
+    }
+    if cookies(headers).any(|(name, _)| name == TOKEN_COOKIE) {
+        let kept: Vec<String> =
+            cookies(headers).filter(|(name, _)| *name != TOKEN_COOKIE).map(|(name, value)| format!("{name}={value}")).collect();
+        headers.remove(header::COOKIE);
+        if !kept.is_empty()
+            && let Ok(value) = HeaderValue::from_str(&kept.join("; "))
+        {
+            headers.insert(header::COOKIE, value);
+        }
+    }
+}
+
+fn forward_origin(headers: &mut HeaderMap, peer: Option<&Peer>, forwarded: &Forwarded) {
+    const FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
+    const PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
+    const HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
+    const PREFIX: HeaderName = HeaderName::from_static("x-forwarded-prefix");
+    // What a client says about itself is worth nothing, unless it is the operator's own proxy.
+    if !peer.is_some_and(|peer| peer.behind_proxy) {
+        for name in [FOR, PROTO, HOST, header::FORWARDED] {
+            headers.remove(name);
+        }
+    }
+    headers.remove(PREFIX);
+    if let Some(peer) = peer {
+        let before = headers.get(FOR).and_then(|value| value.to_str().ok()).map(|value| format!("{value}, ")).unwrap_or_default();
+        set(headers, FOR, &format!("{before}{}", peer.address.ip()));
+        if !headers.contains_key(PROTO) {
+            set(headers, PROTO, if peer.tls { "https" } else { "http" });
+        }
+    }
+    if !headers.contains_key(HOST)
+        && let Some(host) = headers.get(header::HOST).cloned()
+    {
+        headers.insert(HOST, host);
+    }
+    if let Some(prefix) = &forwarded.prefix {
+        set(headers, PREFIX, prefix);
+    }
+}
+
+fn set(headers: &mut HeaderMap, name: HeaderName, value: &str) {
+    if let Ok(value) = HeaderValue::from_str(value) {
+        headers.insert(name, value);
+    }
+}
+
+fn list<'a>(headers: &'a HeaderMap, name: &HeaderName) -> impl Iterator<Item = &'a str> {
+    headers.get_all(name).iter().filter_map(|value| value.to_str().ok()).flat_map(|value| value.split(',')).map(str::trim)
+}
+
+fn cookies(headers: &HeaderMap) -> impl Iterator<Item = (&str, &str)> {
+    let lines = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
+    lines.flat_map(|line| line.split(';')).filter_map(|pair| pair.trim().split_once('='))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn prepared(given: &[(&'static str, &'static str)], behind_proxy: bool) -> Vec<(String, String)> {
+        let mut headers: HeaderMap = given.iter().map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap())).collect();
+        let peer = Peer { address: "10.1.2.3:9".parse().unwrap(), tls: false, behind_proxy };
+        let upgrade = upgrade_of(&headers);
+        prepare(&mut headers, None, Some(&peer), &Forwarded::default(), upgrade.as_ref());
+        let shown = headers.iter().map(|(name, value)| (name.to_string(), value.to_str().unwrap().to_owned()));
+        let mut all: Vec<_> = shown.filter(|(name, _)| !name.starts_with("x-forwarded-proto")).collect();
+        all.sort();
+        all
+    }
+
+    fn pairs(expected: &[(&str, &str)]) -> Vec<(String, String)> {
+        expected.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+    }
+
+    #[test]
+    fn no_credential_of_ours_reaches_a_program() {
+        let given = [
+            ("authorization", "Bearer bj_0123"),
+            ("x-api-key", "e2b_0123"),
+            ("x-belljar-token", "t"),
+            ("cookie", "a=1; belljar_token=t; b=2"),
+            ("accept", "*/*"),
+        ];
+        assert_eq!(prepared(&given, false), pairs(&[("accept", "*/*"), ("cookie", "a=1; b=2"), ("x-forwarded-for", "10.1.2.3")]));
+    }
+
+    #[test]
+    fn a_programs_own_credentials_do() {
+        let given = [("authorization", "Bearer theirs"), ("x-api-key", "theirs")];
+        assert_eq!(
+            prepared(&given, false),
+            pairs(&[("authorization", "Bearer theirs"), ("x-api-key", "theirs"), ("x-forwarded-for", "10.1.2.3")])
+        );
+    }
+
+    #[test]
+    fn what_belongs_to_one_connection_stops_here() {
+        let given =
+            [("connection", "close, X-Mine"), ("x-mine", "1"), ("transfer-encoding", "chunked"), ("te", "trailers"), ("upgrade", "h2c")];
+        assert_eq!(prepared(&given, false), pairs(&[("x-forwarded-for", "10.1.2.3")]));
+        let websocket = [("connection", "keep-alive, Upgrade"), ("upgrade", "websocket")];
+        let expected = [("connection", "upgrade"), ("upgrade", "websocket"), ("x-forwarded-for", "10.1.2.3")];
+        assert_eq!(prepared(&websocket, false), pairs(&expected));
+    }
+
+    #[test]
+    fn only_a_proxy_of_the_operators_is_believed() {
+        let given = [("x-forwarded-for", "1.2.3.4")];
+        assert_eq!(prepared(&given, false), pairs(&[("x-forwarded-for", "10.1.2.3")]));
+        assert_eq!(prepared(&given, true), pairs(&[("x-forwarded-for", "1.2.3.4, 10.1.2.3")]));
+    }
+}
