@@ -189,6 +189,9 @@ pub trait Store: Send + Sync {
     /// Enters a new sandbox (state `creating`) if its project's quota has room; or finds the one that the same request made.
     async fn reserve(&self, epoch: Epoch, sandbox: &Sandbox, once: Option<&Once>) -> Result<Reserved, StoreError>;
 
+    /// The sandbox that the same request made before, if it did: for when there is no room to try [`Store::reserve`].
+    async fn repeated(&self, project: &ProjectId, once: &Once) -> Result<Option<Sandbox>, StoreError>;
+
     /// Writes a sandbox that is in state `was` with execution `execution` in the store. One that has ended frees its quota.
     async fn record(&self, epoch: Epoch, was: SandboxState, execution: &ExecutionId, sandbox: &Sandbox) -> Result<(), StoreError>;
 
