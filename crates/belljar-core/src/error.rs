@@ -153,7 +153,7 @@ impl CoreError {
             Self::Busy { .. } | Self::Runtime(RuntimeError::Exhausted { .. }) => "busy",
             Self::NoClass(_) => "isolation_unavailable",
             Self::EngineAway { .. } => "engine_unavailable",
-            Self::Stopping => "stopping",
+            Self::Stopping | Self::Store(StoreError::Fenced { .. }) => "stopping",
             Self::Guest(GuestError::NoProcess { .. }) => "process_not_found",
             Self::Guest(GuestError::Refused { errno: ENOENT, .. }) => "file_not_found",
             Self::Guest(GuestError::Refused { .. }) => "guest_refused",
@@ -192,7 +192,9 @@ impl CoreError {
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::Busy { retry_after, .. } => Some(*retry_after),
-            Self::Runtime(RuntimeError::Exhausted { .. }) | Self::Stopping => Some(Duration::from_secs(1)),
+            Self::Runtime(RuntimeError::Exhausted { .. }) | Self::Stopping | Self::Store(StoreError::Fenced { .. }) => {
+                Some(Duration::from_secs(1))
+            }
             _ => None,
         }
     }

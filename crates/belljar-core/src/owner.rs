@@ -30,6 +30,8 @@ use crate::{CoreError, chain};
 const MAILBOX: usize = 16;
 const FIRST_RETRY: Duration = Duration::from_millis(200);
 const LAST_RETRY: Duration = Duration::from_secs(30);
+/// How far the engine's wall clock and the monotonic one here may be from each other.
+const CLOCKS_APART: Duration = Duration::from_secs(1);
 
 /// Answers go back through these.
 pub(crate) type Reply<T> = oneshot::Sender<Result<T, CoreError>>;
@@ -60,7 +62,8 @@ pub(crate) struct Owner {
     activity: Arc<Activity>,
     lease_ends: Option<Instant>,
     wall_ends: Option<Instant>,
-    _place: Place,
+    /// Given back when the sandbox is gone, before anybody is told so.
+    place: Option<Place>,
 }
 
 impl Owner {
@@ -71,7 +74,7 @@ impl Owner {
         let activity = Arc::new(Activity::new());
         let handle = Handle { view: seen, orders: send, activity: Arc::clone(&activity), runtime: Arc::clone(&runtime) };
         shared.insert(sandbox.id.clone(), handle);
-        Self { shared: Arc::clone(shared), runtime, sandbox, view, orders, activity, lease_ends: None, wall_ends: None, _place: place }
+        Self { shared: Arc::clone(shared), runtime, sandbox, view, orders, activity, lease_ends: None, wall_ends: None, place: Some(place) }
     }
 
     /// Makes the sandbox and owns it from then on. Runs to its end even if whoever asked has gone.
@@ -82,6 +85,7 @@ impl Owner {
         let born = matches!(made, Ok(Birth::Made(_)));
         if !born {
             self.shared.remove(&self.sandbox.id);
+            self.place = None;
         }
         // Whoever asked may be gone; the sandbox lives on until its lease ends.
         let _gone = reply.send(made);
@@ -106,6 +110,8 @@ impl Owner {
                     Counters::count(&self.shared.counters.created);
                     return Ok(Birth::Made(Arc::new(self.sandbox.clone())));
                 }
+                // The server that took over may have adopted it, and removes it otherwise: this one has no say any more.
+                Err(error @ StoreError::Fenced { .. }) => return Err(error.into()),
                 Err(error) => {
                     if let Err(error) = self.runtime.destroy(&self.sandbox.id).await {
                         error!(sandbox = %self.sandbox.id, error = chain(&error), "could not undo a sandbox that could not be recorded");
@@ -179,7 +185,10 @@ impl Owner {
                     Some(Order::Change(change, reply)) => { let _gone = reply.send(self.change(change).await); }
                     None => return,
                 },
-                (cause, detail) = &mut ended => return self.end(cause, detail, None).await,
+                (cause, detail) = &mut ended => {
+                    let (cause, detail) = self.in_time(cause).map_or((cause, detail), |cause| (cause, because(cause, &self.sandbox)));
+                    return self.end(cause, detail, None).await;
+                }
                 () = tokio::time::sleep_until(due_at) => {
                     // Somebody may have come while the timer ran: idle time is counted anew.
                     if self.next_due().0 <= Instant::now() {
@@ -189,6 +198,12 @@ impl Owner {
                 }
             }
         }
+    }
+
+    /// The engine keeps the limit of wall time too, and may be faster than the timer here: its killing is then no surprise.
+    fn in_time(&self, cause: EndCause) -> Option<EndCause> {
+        let due = |at: Instant| at <= Instant::now() + CLOCKS_APART;
+        (cause == EndCause::Lost && self.wall_ends.is_some_and(due)).then_some(EndCause::WallTime)
     }
 
     /// The next moment at which the sandbox has to end unless something changes, and why.
@@ -236,6 +251,9 @@ impl Owner {
         if self.sandbox.state != SandboxState::Stopping
             && let Err(error) = self.advance(SandboxState::Stopping, |sandbox| sandbox.end = Some(end.clone())).await
         {
+            if let StoreError::Fenced { .. } = error {
+                return self.leave(error, waiting);
+            }
             // A full disk must not keep a sandbox alive; a restart would find it gone and say so.
             warn!(sandbox = %self.sandbox.id, error = chain(&error), "could not record that a sandbox is being ended; ending it all the same");
             self.sandbox.end = Some(end);
@@ -252,6 +270,7 @@ impl Owner {
         self.view.send_replace(Arc::clone(&gone));
         let recorded = self.record_end(last).await;
         self.shared.remove(&self.sandbox.id);
+        self.place = None;
         if recorded {
             info!(sandbox = %gone.id, project = %gone.project, cause = ?cause, "sandbox ended");
         }
@@ -264,6 +283,15 @@ impl Owner {
         }
         for reply in waiting {
             let _gone = reply.send(Ok(Arc::clone(&gone)));
+        }
+    }
+
+    /// Another server has taken over: the sandbox is its now, and nothing may happen to it here.
+    fn leave(self, fenced: StoreError, waiting: Vec<Reply<Arc<Sandbox>>>) {
+        warn!(sandbox = %self.sandbox.id, error = chain(&fenced), "leaving a sandbox to the server that took over");
+        self.shared.remove(&self.sandbox.id);
+        if let Some(reply) = waiting.into_iter().next() {
+            let _gone = reply.send(Err(fenced.into()));
         }
     }
 

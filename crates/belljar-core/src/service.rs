@@ -118,8 +118,10 @@ impl Service {
             end: None,
         };
         let sandbox = Sandbox { spec: SandboxSpec { id: sandbox.id.clone(), ..sandbox.spec }, ..sandbox };
-        let admitted = self.admit(&sandbox).await;
-        let (place, turn) = admitted.inspect_err(|_| Counters::count(&self.shared.counters.busy))?;
+        let (place, turn) = match self.admit(&sandbox).await {
+            Ok(admitted) => admitted,
+            Err(full) => return self.answer_again_or(full, &sandbox.project, once.as_ref()).await,
+        };
         let owner = Owner::new(&self.shared, Arc::clone(&engine.runtime), sandbox, place);
         let (reply, answer) = oneshot::channel();
         tokio::spawn(owner.make_and_own(once, turn, reply));
@@ -127,6 +129,22 @@ impl Service {
             Birth::Made(sandbox) => Ok(sandbox),
             Birth::Before(sandbox) => self.follow(&sandbox).await,
         }
+    }
+
+    /// A host that has no room for another sandbox still answers for one that it made before.
+    async fn answer_again_or(
+        &self,
+        full: CoreError,
+        project: &belljar_types::ProjectId,
+        once: Option<&Once>,
+    ) -> Result<Arc<Sandbox>, CoreError> {
+        if let Some(once) = once
+            && let Some(before) = self.shared.store.repeated(project, once).await?
+        {
+            return self.follow(&before).await;
+        }
+        Counters::count(&self.shared.counters.busy);
+        Err(full)
     }
 
     async fn admit(&self, sandbox: &Sandbox) -> Result<(crate::admission::Place, tokio::sync::OwnedSemaphorePermit), CoreError> {
