@@ -1,0 +1,163 @@
+//! A service in the laboratory: its store, its administrator, and the means to start it again.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use belljar_core::{Caller, CoreError, CreateSandbox, NewKeyRequest, Parts, Service, ServiceConfig, SharedKernel, fresh_secret};
+use belljar_host::HostRoom;
+use belljar_image::{Catalog, CatalogOptions, LayerStore};
+use belljar_ports::Store;
+use belljar_store::SqliteStore;
+use belljar_testkit::Lab;
+use belljar_types::{IsolationClass, IsolationRequest, Sandbox, SandboxId, Scope};
+use tokio::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+pub(crate) const CONTAINER: &[IsolationClass] = &[IsolationClass::Container];
+pub(crate) const BOTH: &[IsolationClass] = &[IsolationClass::Container, IsolationClass::Gvisor];
+
+/// Whoever removes what its store does not know would remove the sandboxes of every other test.
+static MACHINE: RwLock<()> = RwLock::const_new(());
+
+/// Beside other tests, none of which removes orphans.
+pub(crate) async fn among_others() -> RwLockReadGuard<'static, ()> {
+    MACHINE.read().await
+}
+
+/// Alone on the laboratory's host.
+pub(crate) async fn alone() -> RwLockWriteGuard<'static, ()> {
+    MACHINE.write().await
+}
+
+/// A running service and what it stands on.
+pub(crate) struct Scene {
+    pub(crate) lab: &'static Lab,
+    pub(crate) store: Arc<SqliteStore>,
+    pub(crate) service: Arc<Service>,
+    pub(crate) admin: Caller,
+    pub(crate) config: ServiceConfig,
+    directory: tempfile::TempDir,
+}
+
+impl Scene {
+    /// A service with these engines on a new store.
+    pub(crate) async fn open(classes: &[IsolationClass]) -> Self {
+        Self::with(classes, settings()).await
+    }
+
+    /// The same with settings of its own.
+    pub(crate) async fn with(classes: &[IsolationClass], config: ServiceConfig) -> Self {
+        let lab = Lab::get().await;
+        let directory = tempfile::tempdir().unwrap();
+        let store = Arc::new(SqliteStore::open(&directory.path().join("belljar.db")).await.unwrap());
+        let service = start(lab, &store, classes, config.clone()).await;
+        let secret = fresh_secret();
+        assert!(service.bootstrap(&secret).await.unwrap());
+        let admin = service.authenticate(secret.reveal()).await.unwrap();
+        Self { lab, store, service, admin, config, directory }
+    }
+
+    /// Another server takes over; the one before is returned, still standing.
+    pub(crate) async fn restart(&mut self, classes: &[IsolationClass]) -> Arc<Service> {
+        let next = start(self.lab, &self.store, classes, self.config.clone()).await;
+        std::mem::replace(&mut self.service, next)
+    }
+
+    /// The file the store is in.
+    pub(crate) fn database(&self) -> PathBuf {
+        self.directory.path().join("belljar.db")
+    }
+
+    /// A key of a project, which is made if there is none.
+    pub(crate) async fn caller(&self, project: &str, scopes: &[Scope]) -> Caller {
+        let made = self.service.add_project(&self.admin, project.parse().unwrap(), None).await;
+        assert!(made.is_ok() || made.unwrap_err().code() == "exists");
+        let request = NewKeyRequest {
+            project: project.parse().unwrap(),
+            scopes: scopes.iter().copied().collect(),
+            label: "of a test".to_owned(),
+            lifetime: None,
+        };
+        let key = self.service.add_key(&self.admin, request).await.unwrap();
+        self.service.authenticate(key.secret.reveal()).await.unwrap()
+    }
+
+    /// A container with defaults.
+    pub(crate) async fn container(&self) -> Arc<Sandbox> {
+        self.create(container()).await
+    }
+
+    /// A sandbox of the administrator's.
+    pub(crate) async fn create(&self, request: CreateSandbox) -> Arc<Sandbox> {
+        self.service.create(&self.admin, request).await.unwrap_or_else(|error| panic!("{}", belljar_core::chain(&error)))
+    }
+
+    /// A sandbox as the administrator sees it.
+    pub(crate) async fn show(&self, id: &SandboxId) -> Arc<Sandbox> {
+        self.service.sandbox(&self.admin, id).await.unwrap()
+    }
+
+    /// Waits for a sandbox's end.
+    pub(crate) async fn ended(&self, id: &SandboxId) -> Arc<Sandbox> {
+        until(|| async { self.show(id).await.state.has_ended() }).await;
+        self.show(id).await
+    }
+
+    /// Ends all of these.
+    pub(crate) async fn kill(&self, ids: impl IntoIterator<Item = &SandboxId>) {
+        for id in ids {
+            self.service.kill(&self.admin, id).await.unwrap();
+        }
+    }
+
+    /// Whether anything of a sandbox is on the host.
+    pub(crate) async fn is_on_the_host(&self, class: IsolationClass, id: &SandboxId) -> bool {
+        self.lab.second_runtime(class).inventory().await.unwrap().iter().any(|found| found.id == *id)
+    }
+}
+
+/// Settings for tests that run beside others: nothing of theirs is ever an orphan.
+pub(crate) fn settings() -> ServiceConfig {
+    ServiceConfig { shared_kernel: SharedKernel::Allowed, orphan_grace: Duration::from_secs(3600), ..ServiceConfig::default() }
+}
+
+/// A container, with room on a small machine for many.
+pub(crate) fn container() -> CreateSandbox {
+    of_class(IsolationClass::Container)
+}
+
+pub(crate) fn of_class(class: IsolationClass) -> CreateSandbox {
+    CreateSandbox { isolation: IsolationRequest::Exactly(class), ..CreateSandbox::default() }
+}
+
+async fn start(lab: &Lab, store: &Arc<SqliteStore>, classes: &[IsolationClass], config: ServiceConfig) -> Arc<Service> {
+    let layers = LayerStore::open(lab.host.pool_directory()).unwrap();
+    let parts = Parts {
+        store: Arc::clone(store) as Arc<dyn Store>,
+        engines: classes.iter().map(|class| lab.second_runtime(*class)).collect(),
+        templates: Arc::new(Catalog::new(layers, CatalogOptions::default())),
+        capacity: Arc::new(HostRoom::new(&lab.data_dir).unwrap()),
+        config,
+    };
+    Service::start(parts).await.unwrap()
+}
+
+/// What a refusal is called.
+#[track_caller]
+pub(crate) fn code<T>(result: Result<T, CoreError>) -> &'static str {
+    match result {
+        Ok(_) => panic!("it was done"),
+        Err(error) => error.code(),
+    }
+}
+
+/// Waits for something that has to come.
+pub(crate) async fn until<F: Future<Output = bool>>(mut so: impl FnMut() -> F) {
+    for _ in 0..1200 {
+        if so().await {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    panic!("waited a minute for something that did not come");
+}
