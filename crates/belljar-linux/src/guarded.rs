@@ -17,7 +17,6 @@ pub use signals::SignalSource;
 pub use trees::{attach, copy_whole_tree, map_owners_of_tree, restrict_tree};
 
 use crate::caps;
-use crate::rlimit::ProcessLimit;
 use crate::seccomp::Program;
 
 /// Takes every capability from this process and all it will start, and forbids it to gain any from a program's file.
@@ -46,12 +45,6 @@ pub fn filter_calls(filter: &Program) -> io::Result<()> {
     let program = filter.as_kernel_program();
     // SAFETY: the program points to instructions that `filter` holds through the call.
     check(unsafe { libc::syscall(libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER, 0, &raw const program) })
-}
-
-/// Sets a limit for this process and all it will start.
-pub fn limit(limit: &ProcessLimit) -> io::Result<()> {
-    // SAFETY: a valid limit, for this process.
-    check(i64::from(unsafe { libc::setrlimit64(limit.resource, &raw const limit.value) }))
 }
 
 /// Marks every descriptor from 3 on, whoever opened it, so that no program started by us gets it.

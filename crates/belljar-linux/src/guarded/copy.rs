@@ -53,9 +53,7 @@ struct CloneArguments {
 ///
 /// Refused when this process has more than one thread: the others' locks would stay shut in the copy for ever.
 pub fn copy_of_this_process(namespaces: Namespaces, cgroup: Option<BorrowedFd<'_>>, life: impl FnOnce() -> i32) -> io::Result<u32> {
-    if std::fs::read_dir("/proc/self/task")?.count() != 1 {
-        return Err(io::Error::other("a process with several threads cannot be copied"));
-    }
+    wait_to_be_alone()?;
     let flags = namespaces.flags();
     let answer = match cgroup {
         Some(cgroup) => {
@@ -81,4 +79,16 @@ pub fn copy_of_this_process(namespaces: Namespaces, cgroup: Option<BorrowedFd<'_
         }
         Ok(pid) => Ok(pid),
     }
+}
+
+/// A thread that was joined is gone from our memory, but counts for a moment longer.
+fn wait_to_be_alone() -> io::Result<()> {
+    const ATTEMPTS: usize = 1000;
+    for _ in 0..ATTEMPTS {
+        if std::fs::read_dir("/proc/self/task")?.count() == 1 {
+            return Ok(());
+        }
+        std::thread::yield_now();
+    }
+    Err(io::Error::other("a process with several threads cannot be copied"))
 }

@@ -8,7 +8,6 @@ use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
 use crate::landlock;
 
-const EXECUTE: u64 = 1 << 0;
 const WRITE_FILE: u64 = 1 << 1;
 const READ_FILE: u64 = 1 << 2;
 const MAKE_CHARACTER_DEVICE: u64 = 1 << 6;
@@ -78,7 +77,7 @@ impl Fence {
 
     /// Lets this one file be opened again.
     pub fn let_reopen(&self, file: BorrowedFd<'_>, how: Reopen) -> io::Result<()> {
-        let reading = if how.read { READ_FILE | EXECUTE } else { 0 };
+        let reading = if how.read { READ_FILE } else { 0 };
         let writing = if how.write { WRITE_FILE | TRUNCATE } else { 0 };
         self.allow(file, (reading | writing | DEVICE_REQUESTS) & self.handled)
     }
