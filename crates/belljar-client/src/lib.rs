@@ -1,1 +1,34 @@
 //! A client of the native API, for the command line and for tests.
+//!
+//! [`Client`] has one method a route. What makes it more than a list of requests is in [`Follower`] and [`Feeder`]: they read a process's output and
+//! write its input by byte offset, so that a server that is restarted in between costs a pause and not a byte.
+
+mod client;
+mod error;
+mod feed;
+mod files;
+mod follow;
+mod keys;
+mod output;
+mod patience;
+mod ports;
+mod processes;
+mod request;
+mod sandboxes;
+mod server;
+mod templates;
+
+pub use client::{Client, Connection};
+pub use error::{ClientError, ProblemBody};
+pub use feed::Feeder;
+pub use files::{Download, FileEntry, NewFile};
+pub use follow::Follower;
+pub use keys::{Key, MadeKey, NewKey, NewQuota, Project, QuotaOf};
+pub use patience::{Link, Patience};
+pub use ports::{Port, PortToken};
+pub use processes::{Exit, OutputStream, Process, SpoolRequest, StartProcess, Written};
+pub use sandboxes::{AskedLimits, Change, CreateSandbox, End, LimitsOf, ListSandboxes, SandboxPage, SandboxView};
+pub use server::{EngineOf, Server, Who};
+pub use templates::{BuildLine, Cleaned, TemplateView};
+
+pub use reqwest::Body;

@@ -1,0 +1,113 @@
+//! `belljar create`: a new sandbox.
+
+use std::time::Duration;
+
+use belljar_client::{AskedLimits, CreateSandbox};
+
+use crate::command_error::CommandError;
+use crate::remote::Remote;
+use crate::{progress, screen, units};
+
+/// Make a sandbox and print its id
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  belljar create
+  S=$(belljar create --memory 1GiB --lease 30m --meta task=42)
+  belljar exec $S -- python3 -c 'print(6*7)'")]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    what: Making,
+    /// How long nobody may use it before it ends, as in 10m
+    #[arg(long, value_name = "TIME", value_parser = units::parse_duration)]
+    idle_timeout: Option<Duration>,
+    /// How long it lives from now on, as in 1h; `belljar lease` changes it [default: the server's]
+    #[arg(long, value_name = "TIME", value_parser = units::parse_duration)]
+    lease: Option<Duration>,
+    /// Your own words about it, to find it again with `belljar ls --meta`; may be repeated
+    #[arg(long = "meta", value_name = "NAME=VALUE", value_parser = units::parse_pair)]
+    metadata: Vec<(String, String)>,
+    /// Host name inside [default: its id]
+    #[arg(long, value_name = "NAME")]
+    hostname: Option<String>,
+    /// The same key and request again answer with the same sandbox
+    #[arg(long, value_name = "KEY")]
+    idempotency_key: Option<String>,
+    #[command(flatten)]
+    remote: Remote,
+}
+
+/// What a sandbox is made from and what it may use; `exec --new` and `shell --new` take the same.
+#[derive(clap::Args, Debug, Clone, Default)]
+pub(crate) struct Making {
+    /// What it is made from; `belljar template ls` lists what there is [default: the server's]
+    #[arg(long, value_name = "NAME", help_heading = "The new sandbox")]
+    template: Option<String>,
+    /// What isolates it: auto, gvisor, container or microvm. `auto` is the strongest that works on the server; another is that one or an error
+    #[arg(long, value_name = "CLASS", help_heading = "The new sandbox")]
+    isolation: Option<String>,
+    /// Network: `none`, or `open` for outgoing connections to public addresses [default: none]
+    #[arg(long = "net", value_name = "NETWORK", help_heading = "The new sandbox")]
+    network: Option<String>,
+    /// Cores it may use, as in 0.5 or 2
+    #[arg(long, value_name = "CORES", value_parser = units::parse_cores, help_heading = "The new sandbox")]
+    cpu: Option<u32>,
+    /// Memory it may use, as in 512MiB
+    #[arg(long, value_name = "SIZE", value_parser = units::parse_size, help_heading = "The new sandbox")]
+    memory: Option<u64>,
+    /// Disk it may use beyond its template, as in 2GiB
+    #[arg(long, value_name = "SIZE", value_parser = units::parse_size, help_heading = "The new sandbox")]
+    disk: Option<u64>,
+    /// Processes and threads it may have at one time
+    #[arg(long, value_name = "NUMBER", help_heading = "The new sandbox")]
+    pids: Option<u32>,
+    /// Ends so long after its start, whatever happens
+    #[arg(long, value_name = "TIME", value_parser = units::parse_duration, help_heading = "The new sandbox")]
+    wall_time: Option<Duration>,
+    /// Nothing inside may become root
+    #[arg(long, help_heading = "The new sandbox")]
+    no_root: bool,
+    /// Variable for every process in it; may be repeated
+    #[arg(long = "sandbox-env", visible_alias = "setenv", value_name = "NAME=VALUE", value_parser = units::parse_pair, help_heading = "The new sandbox")]
+    env: Vec<(String, String)>,
+}
+
+impl Making {
+    /// The request, as far as it goes.
+    pub(crate) fn request(self) -> CreateSandbox {
+        CreateSandbox {
+            template: self.template,
+            isolation: self.isolation,
+            limits: AskedLimits {
+                cpu_millis: self.cpu,
+                memory_bytes: self.memory,
+                disk_bytes: self.disk,
+                pids: self.pids,
+                wall_time_seconds: self.wall_time.map(|time| time.as_secs()),
+            },
+            network: self.network,
+            privilege: self.no_root.then(|| "user-only".to_owned()),
+            env: self.env.into_iter().collect(),
+            ..CreateSandbox::default()
+        }
+    }
+}
+
+pub(crate) async fn run(arguments: Arguments) -> Result<(), CommandError> {
+    let client = arguments.remote.client()?;
+    let request = CreateSandbox {
+        metadata: arguments.metadata.into_iter().collect(),
+        lease_seconds: arguments.lease.map(|lease| lease.as_secs()),
+        idle_timeout_seconds: arguments.idle_timeout.map(|idle| idle.as_secs()),
+        hostname: arguments.hostname,
+        ..arguments.what.request()
+    };
+    let made = progress::waiting("making the sandbox", client.create_sandbox(&request, arguments.idempotency_key.as_deref())).await;
+    let sandbox = made.map_err(CommandError::asked("make a sandbox"))?;
+    if arguments.remote.json {
+        screen::json(&sandbox)?;
+    } else {
+        screen::line(sandbox.id.as_str())?;
+    }
+    Ok(())
+}

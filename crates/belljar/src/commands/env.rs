@@ -1,0 +1,83 @@
+//! `belljar env`: what a shell on the server's machine needs to know, to be given to `eval`.
+
+use std::path::PathBuf;
+
+use crate::command_error::CommandError;
+use crate::remote::DEFAULT_URL;
+use crate::screen;
+
+/// Print the variables that the other commands read, for `eval`
+///
+/// Run it on the machine of the server, as root: it reads where the server listens and its first key, an administrator's, from the
+/// data directory. Elsewhere, set BELLJAR_URL and BELLJAR_API_KEY yourself; `belljar key add` makes keys for others.
+#[derive(clap::Args)]
+#[command(after_help = "Example:\n  eval \"$(belljar env)\"\n  belljar ls")]
+pub(crate) struct Arguments {
+    /// Where the server keeps its data
+    #[arg(long, env = "BELLJAR_DATA_DIR", default_value = "/var/lib/belljar", value_name = "DIRECTORY")]
+    data_dir: PathBuf,
+    /// Print JSON for programs instead of text for a shell
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(serde::Deserialize)]
+struct ServerFile {
+    url: String,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<(), CommandError> {
+    let path = arguments.data_dir.join("first-key");
+    let key = match std::fs::read_to_string(&path) {
+        Ok(text) => text.trim().to_owned(),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            return Err(CommandError::Advised {
+                what: format!("there is no {}: no server was ever started with this data directory", path.display()),
+                hint: "start one with `belljar serve`, or say where its data is with --data-dir".to_owned(),
+            });
+        }
+        Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {
+            return Err(CommandError::Advised {
+                what: format!("{} may be read by its owner only", path.display()),
+                hint: "run this as root: eval \"$(sudo belljar env)\"".to_owned(),
+            });
+        }
+        Err(error) => return Err(CommandError::file("read", path)(error)),
+    };
+    let url = std::fs::read(arguments.data_dir.join("server.json")).ok().and_then(|text| serde_json::from_slice::<ServerFile>(&text).ok());
+    if url.is_none() {
+        screen::remark("# the server is not running at the moment; the address is the one it would have by default");
+    }
+    let url = url.map_or_else(|| DEFAULT_URL.to_owned(), |file| file.url);
+    if arguments.json {
+        screen::json(&serde_json::json!({ "BELLJAR_URL": url, "BELLJAR_API_KEY": key }))?;
+    } else {
+        screen::line(&format!("export BELLJAR_URL={}", quoted(&url)))?;
+        screen::line(&format!("export BELLJAR_API_KEY={}", quoted(&key)))?;
+    }
+    Ok(())
+}
+
+/// As one word for a shell, whatever is in it.
+fn quoted(text: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | ':' | '/' | '[' | ']');
+    if !text.is_empty() && text.chars().all(plain) { text.to_owned() } else { format!("'{}'", text.replace('\'', r"'\''")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_in_a_value_is_run_by_the_shell() {
+        for (text, word) in [
+            ("http://127.0.0.1:7070", "http://127.0.0.1:7070"),
+            ("bj_0a", "bj_0a"),
+            ("a b; rm", "'a b; rm'"),
+            ("it's", r"'it'\''s'"),
+            ("", "''"),
+        ] {
+            assert_eq!(quoted(text), word);
+        }
+    }
+}
