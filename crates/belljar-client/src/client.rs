@@ -3,12 +3,14 @@
 use std::time::Duration;
 
 use belljar_types::Secret;
-use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderValue};
+use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Certificate, Method, Url};
 
 use crate::error::ClientError;
 use crate::request::Asking;
 
+/// Not `Authorization`: in a request that is passed on to a program in a sandbox, that one is the program's.
+const KEY_HEADER: HeaderName = HeaderName::from_static("x-api-key");
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 const KEEPALIVE: Duration = Duration::from_secs(15);
 
@@ -37,9 +39,8 @@ impl Client {
         let _ = rustls::crypto::ring::default_provider().install_default();
         let base = parse_base(&connection.url)?;
         let mut headers = HeaderMap::new();
-        let authorization = connection.key.as_ref().map(bearer).transpose()?;
-        if let Some(value) = authorization {
-            headers.insert(AUTHORIZATION, value);
+        if let Some(key) = &connection.key {
+            headers.insert(KEY_HEADER, key_header(key)?);
         }
         let mut builder = reqwest::Client::builder()
             .user_agent(concat!("belljar/", env!("CARGO_PKG_VERSION")))
@@ -80,8 +81,8 @@ fn parse_base(text: &str) -> Result<Url, ClientError> {
     if matches!(url.scheme(), "http" | "https") && url.has_host() { Ok(url) } else { Err(wrong()) }
 }
 
-fn bearer(key: &Secret<String>) -> Result<HeaderValue, ClientError> {
-    let mut value = HeaderValue::from_str(&format!("Bearer {}", key.reveal())).map_err(|_| ClientError::Key)?;
+fn key_header(key: &Secret<String>) -> Result<HeaderValue, ClientError> {
+    let mut value = HeaderValue::from_str(key.reveal()).map_err(|_| ClientError::Key)?;
     value.set_sensitive(true);
     Ok(value)
 }

@@ -75,9 +75,6 @@ pub enum ClientError {
         /// What was wrong with it, safe to print.
         detail: String,
     },
-    /// A WebSocket could not be opened or broke.
-    #[error("the connection to the port broke")]
-    Tunnel(#[source] Box<tokio_tungstenite::tungstenite::Error>),
 }
 
 impl ClientError {
