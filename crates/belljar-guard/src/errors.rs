@@ -40,7 +40,9 @@ pub enum GuardError {
         expected: &'static str,
     },
     /// A standard stream through which the command could walk out.
-    #[error("standard stream {number} is a directory, through which the command could leave the sandbox; give it a file, a pipe or a terminal")]
+    #[error(
+        "standard stream {number} is a directory, through which the command could leave the sandbox; give it a file, a pipe or a terminal"
+    )]
     StreamIsDirectory {
         /// 0, 1 or 2.
         number: u8,

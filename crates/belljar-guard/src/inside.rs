@@ -13,12 +13,13 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
 
-use belljar_linux::guarded::{self, Fence, Namespaces, Reopen};
+use belljar_linux::guarded::{self, Fence, Namespaces, Reopen, SignalSource};
 use belljar_linux::netns::Links;
 use belljar_linux::seccomp::{Policy, Program};
 use rustix::fs::{FileType, Mode, OFlags};
 use rustix::process::{
-    DumpableBehavior, Pid, Resource, Rlimit, Signal, WaitOptions, set_dumpable_behavior, set_parent_process_death_signal, setrlimit, waitpid,
+    DumpableBehavior, Pid, Resource, Rlimit, Signal, WaitOptions, set_dumpable_behavior, set_parent_process_death_signal, setrlimit,
+    waitpid,
 };
 
 use crate::line::{At, Failure, Line, Record, Step};
@@ -29,8 +30,8 @@ const HOST_NAME: &str = "belljar";
 const LOOPBACK: u32 = 1;
 
 /// Its whole life; the code it ends with matters to nobody, the guard is told on the line.
-pub(crate) fn life(plan: &Plan, line: &Line) -> i32 {
-    match shut_in(plan, line).and_then(|()| start(plan, line)) {
+pub(crate) fn life(plan: &Plan, line: &Line, held_back: &SignalSource) -> i32 {
+    match shut_in(plan, line).and_then(|()| start(plan, line, held_back)) {
         Ok(command) => reap_until(command, line),
         Err(failure) => {
             line.tell(&Record::Failed(failure));
@@ -83,9 +84,9 @@ fn confine(plan: &Plan) -> Result<(), Failure> {
     guarded::filter_calls(&Program::compile(&Policy::CONTAINER)).at(Step::Filter, "")
 }
 
-fn start(plan: &Plan, line: &Line) -> Result<Pid, Failure> {
+fn start(plan: &Plan, line: &Line, held_back: &SignalSource) -> Result<Pid, Failure> {
     rustix::process::chdir(&plan.cwd).at(Step::Directory, &plan.cwd)?;
-    let pid = guarded::copy_of_this_process(Namespaces::Shared, None, || execute(plan, line)).at(Step::Start, "")?;
+    let pid = guarded::copy_of_this_process(Namespaces::Shared, None, || execute(plan, line, held_back)).at(Step::Start, "")?;
     i32::try_from(pid).ok().and_then(Pid::from_raw).ok_or(std::io::ErrorKind::InvalidData.into()).map_err(|source| Failure {
         step: Step::Start,
         path: Path::new("").to_owned(),
@@ -93,11 +94,12 @@ fn start(plan: &Plan, line: &Line) -> Result<Pid, Failure> {
     })
 }
 
-fn execute(plan: &Plan, line: &Line) -> i32 {
+fn execute(plan: &Plan, line: &Line, held_back: &SignalSource) -> i32 {
     let mut words = plan.command.iter();
     let Some(program) = words.next() else { return GUARD_FAILED };
     let environment = plan.environment.iter().map(|(name, value)| (name, value));
-    // Looks the program up in the command's own path, and gives signals back their usual meaning.
+    held_back.release();
+    // Looks the program up in the command's own path.
     let error = Command::new(program).args(words).env_clear().envs(environment).exec();
     line.tell(&Record::NotExecuted(error.raw_os_error().unwrap_or(0)));
     GUARD_FAILED

@@ -59,7 +59,9 @@ pub fn run(request: Request) -> Result<Outcome, GuardError> {
                 to.display(),
                 from.display()
             ),
-            Held::Left(path, why) => format!("the command made {}, which could not be set aside: {why}; look at it before you go on", path.display()),
+            Held::Left(path, why) => {
+                format!("the command made {}, which could not be set aside: {why}; look at it before you go on", path.display())
+            }
         });
     }
     if plan.enforced.ran_out_of_memory() {
@@ -106,7 +108,7 @@ impl Watch {
         let life = || {
             let Some((ours, theirs)) = ends.take() else { return 1 };
             drop(ours);
-            inside::life(plan, &theirs)
+            inside::life(plan, &theirs, &signals)
         };
         let pid = guarded::copy_of_this_process(namespaces, cgroup, life)
             .map_err(|source| GuardError::Namespaces { advice: userns::advice(&source), source })?;
@@ -342,8 +344,11 @@ fn describe(plan: &Plan) {
     }
     let names: Vec<_> = plan.environment.iter().map(|(name, _)| name.to_string_lossy()).collect();
     say(&format!("variables: {}", names.join(" ")));
-    say(&format!("landlock: {}", match belljar_linux::landlock::version() {
-        0 | 1 => "this kernel has none that can be used".to_owned(),
-        version => format!("interface {version}"),
-    }));
+    say(&format!(
+        "landlock: {}",
+        match belljar_linux::landlock::version() {
+            0 | 1 => "this kernel has none that can be used".to_owned(),
+            version => format!("interface {version}"),
+        }
+    ));
 }

@@ -83,8 +83,19 @@ mod tests {
     fn only_ordinary_directories_are_shown() {
         let home = Path::new("/home/ann");
         for refused in [
-            "/", "/etc", "/etc/ssl", "/home", "/home/ann", "/home/ann/.ssh", "/home/ann/.ssh/x", "/home/ann/.config/gh", "/proc/1", "/run/user/1",
-            "/dev/shm", "/var", "/tmp",
+            "/",
+            "/etc",
+            "/etc/ssl",
+            "/home",
+            "/home/ann",
+            "/home/ann/.ssh",
+            "/home/ann/.ssh/x",
+            "/home/ann/.config/gh",
+            "/proc/1",
+            "/run/user/1",
+            "/dev/shm",
+            "/var",
+            "/tmp",
         ] {
             assert!(check(Path::new(refused), Some(home)).is_err(), "{refused}");
         }

@@ -120,9 +120,8 @@ pub(crate) struct Protected {
 }
 
 fn by_name(name: &OsStr) -> Option<Protection> {
-    let is_environment = |name: &[u8]| {
-        name == b".env" || name.starts_with(b".env.") && !EXAMPLES.iter().any(|example| name.ends_with(example.as_bytes()))
-    };
+    let is_environment =
+        |name: &[u8]| name == b".env" || name.starts_with(b".env.") && !EXAMPLES.iter().any(|example| name.ends_with(example.as_bytes()));
     if SECRETS.iter().any(|secret| name == *secret) || is_environment(name.as_bytes()) {
         Some(Protection::Hidden)
     } else {
@@ -175,7 +174,9 @@ impl Search<'_> {
                 continue;
             }
             let kind = match entry.file_type() {
-                FileType::Unknown => FileType::from_raw_mode(rustix::fs::statat(directory, name, rustix::fs::AtFlags::SYMLINK_NOFOLLOW)?.st_mode),
+                FileType::Unknown => {
+                    FileType::from_raw_mode(rustix::fs::statat(directory, name, rustix::fs::AtFlags::SYMLINK_NOFOLLOW)?.st_mode)
+                }
                 known => known,
             };
             self.entry(directory, name, below, kind, depth)?;
@@ -207,7 +208,8 @@ impl Search<'_> {
     }
 
     fn git(&mut self, directory: &OwnedFd, path: &Path) -> io::Result<()> {
-        let open = rustix::fs::openat(directory, ".git", OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())?;
+        let open =
+            rustix::fs::openat(directory, ".git", OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())?;
         // As `git init` itself makes it; without it the command could make it and put hooks there.
         if !self.allowed.contains(&path.join("hooks")) {
             let _ = rustix::fs::mkdirat(open.as_fd(), "hooks", Mode::from_raw_mode(0o755));

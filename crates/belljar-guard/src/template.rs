@@ -64,11 +64,7 @@ fn mount(template: &Template, pool: &Path, users: &OwnedFd) -> io::Result<OwnedF
 }
 
 /// The template's own variables in place of the machine's. Returns its user's home.
-pub(crate) fn adjust(
-    opened: &Opened,
-    environment: &mut Vec<(OsString, OsString)>,
-    asked: &[OsString],
-) -> Result<PathBuf, GuardError> {
+pub(crate) fn adjust(opened: &Opened, environment: &mut Vec<(OsString, OsString)>, asked: &[OsString]) -> Result<PathBuf, GuardError> {
     let machine = ["PATH", "SHELL", "USER", "LOGNAME"];
     environment.retain(|(name, _)| !machine.iter().any(|own| name == own));
     for name in ["USER", "LOGNAME"] {

@@ -68,7 +68,9 @@ pub(super) fn gather(plan: &Plan) -> Result<Etc, Failure> {
     }
     let (passwd, group) = users(plan);
     let hosts = "127.0.0.1 localhost belljar\n::1 localhost\n";
-    for (name, text) in [("passwd", &*passwd), ("group", &group), ("hosts", hosts), ("hostname", "belljar\n"), ("nsswitch.conf", NAME_SERVICES)] {
+    for (name, text) in
+        [("passwd", &*passwd), ("group", &group), ("hosts", hosts), ("hostname", "belljar\n"), ("nsswitch.conf", NAME_SERVICES)]
+    {
         etc.files.push((Path::new("/etc").join(name), text.into()));
     }
     Ok(etc)

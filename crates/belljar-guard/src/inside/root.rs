@@ -58,7 +58,9 @@ pub(super) fn enter(plan: &Plan) -> Result<(), Failure> {
     let covers = cover::Covers::make(&scratch)?;
     covers.mask_processes()?;
     for (mount, at, is_directory) in &sources.shown {
-        if *is_directory {
+        if fs::symlink_metadata(at).is_ok_and(|found| found.is_symlink()) {
+            // It lies in something that is shown, and leads there already.
+        } else if *is_directory {
             attach_directory(mount, at)?;
         } else {
             attach_file(mount, at)?;

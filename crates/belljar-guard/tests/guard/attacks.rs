@@ -20,7 +20,11 @@ const ATTACKS: &[(&str, &[&str], &str)] = &[
     ("link made inside", &["--rw"], "ln -s {out} way && cat way/secret && echo ESCAPED"),
     ("hard link", &["--rw"], "ln {out}/secret hard && echo ESCAPED"),
     ("root of another process", &[], "for p in /proc/[0-9]*; do cat $p/root{out}/secret 2>/dev/null && echo ESCAPED && break; done"),
-    ("directory of another process", &[], "for p in /proc/[0-9]*; do cat $p/cwd/../outside/secret 2>/dev/null && echo ESCAPED && break; done"),
+    (
+        "directory of another process",
+        &[],
+        "for p in /proc/[0-9]*; do cat $p/cwd/../outside/secret 2>/dev/null && echo ESCAPED && break; done",
+    ),
     ("the guard's own program", &[], "head -c 4 /proc/$PPID/exe | grep -q ELF && echo ESCAPED"),
     ("the guard's memory", &[], "head -c 1 /proc/$PPID/maps | grep -q . && echo ESCAPED"),
     ("the guard's environment", &[], "tr '\\0' '\\n' < /proc/$PPID/environ | grep -q . && echo ESCAPED"),

@@ -29,7 +29,12 @@ fn a_command_that_is_not_there_or_cannot_run_is_told_apart() {
     for who in Who::BOTH {
         let place = Place::new(who);
         place.write("data", "not a program");
-        for (program, code, word) in [("no-such-program", 127, "not found"), ("./nothing", 127, "not found"), ("./data", 126, "cannot be executed"), ("/tmp", 126, "cannot be executed")] {
+        for (program, code, word) in [
+            ("no-such-program", 127, "not found"),
+            ("./nothing", 127, "not found"),
+            ("./data", 126, "cannot be executed"),
+            ("/tmp", 126, "cannot be executed"),
+        ] {
             let ended = place.guard(&[]).arg(program).output().unwrap();
             assert_eq!(ended.status.code(), Some(code), "{who:?} {program}: {}", words(&ended));
             assert!(err(&ended).contains(word), "{who:?} {program}: {}", words(&ended));

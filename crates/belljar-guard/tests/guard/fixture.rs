@@ -96,7 +96,9 @@ impl Place {
 
     /// A program run by this somebody in the tree, without a guard.
     pub(crate) fn bare(&self, program: impl AsRef<std::ffi::OsStr>) -> Command {
-        let mut command = Command::new(program);
+        // Whoever started the tests may have had signals ignored, which children inherit and shells cannot undo.
+        let mut command = Command::new("env");
+        command.arg("--default-signal").arg(program);
         command.current_dir(self.tree()).env("HOME", self.home()).env("SECRET_TOKEN", "TOPSECRET").stdin(Stdio::null());
         if self.who == Who::User {
             command.uid(USER).gid(USER);
@@ -116,7 +118,8 @@ impl Place {
     }
 
     pub(crate) fn bare_shell(&self, script: &str) -> Output {
-        self.bare("sh").args(["-c", script]).output().unwrap()
+        // With a parent of the same user, as the command has inside.
+        self.bare("sh").args(["-c", "sh -c \"$0\"; true", script]).output().unwrap()
     }
 }
 

@@ -21,7 +21,8 @@ fn no_tcp_no_udp_no_sockets_of_the_host() {
     for who in Who::BOTH {
         let place = Place::new(who);
         let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
-        let connect = format!("import socket; socket.create_connection(('127.0.0.1', {}), 5); print('ESCAPED')", tcp.local_addr().unwrap().port());
+        let connect =
+            format!("import socket; socket.create_connection(('127.0.0.1', {}), 5); print('ESCAPED')", tcp.local_addr().unwrap().port());
         attempt(&place, &[], &connect, true);
 
         let udp = UdpSocket::bind("127.0.0.1:0").unwrap();
@@ -72,7 +73,8 @@ fn the_hosts_network_must_be_asked_for_and_is_warned_of() {
     for who in Who::BOTH {
         let place = Place::new(who);
         let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
-        let connect = format!("import socket; socket.create_connection(('127.0.0.1', {}), 5); print('CONNECTED')", tcp.local_addr().unwrap().port());
+        let connect =
+            format!("import socket; socket.create_connection(('127.0.0.1', {}), 5); print('CONNECTED')", tcp.local_addr().unwrap().port());
         let guarded = place.guard(&["--net", "host"]).args(["python3", "-c", &connect]).output().unwrap();
         assert_eq!(out(&guarded), "CONNECTED", "{who:?}: {}", words(&guarded));
         assert!(err(&guarded).contains("warning: --net host"), "{who:?}: {}", words(&guarded));

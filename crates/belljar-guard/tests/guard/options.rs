@@ -10,7 +10,8 @@ fn what_is_written_belongs_to_the_caller() {
     for who in Who::BOTH {
         let place = Place::new(who);
         place.write("there", "old");
-        let wrote = place.shell(&["--rw"], "mkdir made && echo new > made/file && echo more >> there && ln -s file made/link && rm -f nothing");
+        let wrote =
+            place.shell(&["--rw"], "mkdir made && echo new > made/file && echo more >> there && ln -s file made/link && rm -f nothing");
         assert!(wrote.status.success(), "{who:?}: {}", words(&wrote));
         for path in ["made", "made/file", "made/link", "there"] {
             let found = fs::symlink_metadata(place.tree().join(path)).unwrap();

@@ -45,7 +45,16 @@ fn secrets_cannot_be_read_in_either_mode() {
 
 fn with_start_up_files(who: Who) -> Place {
     let place = Place::new(who);
-    for file in [".git/config", ".git/hooks/pre-commit", ".bashrc", ".envrc", ".vscode/tasks.json", ".claude/settings.json", ".mcp.json", ".gitmodules"] {
+    for file in [
+        ".git/config",
+        ".git/hooks/pre-commit",
+        ".bashrc",
+        ".envrc",
+        ".vscode/tasks.json",
+        ".claude/settings.json",
+        ".mcp.json",
+        ".gitmodules",
+    ] {
         place.write(file, "ORIGINAL");
     }
     place.write("sub/.git/config", "ORIGINAL");
@@ -99,7 +108,8 @@ fn ordinary_work_in_a_repository_goes_on() {
 fn protected_names_that_the_command_made_are_set_aside() {
     for who in Who::BOTH {
         let place = Place::new(who);
-        let made = place.shell(&["--rw"], "echo EVIL > .envrc; mkdir .vscode; echo EVIL > .vscode/tasks.json; git init -q .; echo fine > file; exit 7");
+        let made = place
+            .shell(&["--rw"], "echo EVIL > .envrc; mkdir .vscode; echo EVIL > .vscode/tasks.json; git init -q .; echo fine > file; exit 7");
         assert_eq!(made.status.code(), Some(7), "{who:?}: {}", words(&made));
         for name in [".envrc", ".vscode", ".git"] {
             assert!(!place.tree().join(name).exists(), "{who:?} {name}: {}", words(&made));
@@ -118,7 +128,10 @@ fn a_protection_is_lifted_by_name_only() {
     for who in Who::BOTH {
         let place = with_secrets(who);
         place.write(".bashrc", "ORIGINAL");
-        let lifted = place.shell(&["--rw", "--allow", ".env", "--allow", "./packages/app/.env", "--allow", ".bashrc"], "cat .env packages/app/.env; echo NEW > .bashrc; cat .npmrc");
+        let lifted = place.shell(
+            &["--rw", "--allow", ".env", "--allow", "./packages/app/.env", "--allow", ".bashrc"],
+            "cat .env packages/app/.env; echo NEW > .bashrc; cat .npmrc",
+        );
         assert_eq!(out(&lifted), "TOPSECRETTOPSECRET", "{who:?}: {}", words(&lifted));
         assert_eq!(place.read(".bashrc"), "NEW\n");
         assert!(err(&lifted).contains("Permission denied"), "{who:?}: {}", words(&lifted));

@@ -25,7 +25,8 @@ fn a_megabyte_of_anything_comes_through_standard_input() {
 fn a_hundred_megabytes_of_output_lose_nothing() {
     for who in Who::BOTH {
         let place = Place::new(who);
-        let mut guard = place.guard(&[]).args(["sh", "-c", "yes 0123456789abcde | head -c 104857600"]).stdout(Stdio::piped()).spawn().unwrap();
+        let mut guard =
+            place.guard(&[]).args(["sh", "-c", "yes 0123456789abcde | head -c 104857600"]).stdout(Stdio::piped()).spawn().unwrap();
         let mut stdout = guard.stdout.take().unwrap();
         let (mut total, mut buffer) = (0, vec![0; 1 << 20]);
         loop {

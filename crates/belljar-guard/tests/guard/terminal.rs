@@ -60,7 +60,14 @@ fn the_interrupt_key_ends_the_command_and_the_loop_around_it() {
         let guard = place.guard_program();
         let shown = at_terminal(&place, &format!("{} -- sh press.sh; echo code-$?", guard.display()), b"");
         assert!(shown.contains("caught") && shown.contains("code-9"), "{who:?}: {shown}");
-        let shown = at_terminal(&place, &format!("for i in 1 2 3; do {} -- sh -c 'echo round; kill -INT $$; sleep 60'; done; echo code-$?", guard.display()), b"");
+        let shown = at_terminal(
+            &place,
+            &format!(
+                "bash --norc -ic \"for i in 1 2 3; do {} -- sh -c 'echo round; kill -INT \\$\\$; sleep 60'; done\"; echo code-$?",
+                guard.display()
+            ),
+            b"",
+        );
         assert_eq!(shown.matches("round").count(), 1, "{who:?}: {shown}");
     }
 }
@@ -70,9 +77,12 @@ fn a_stopped_command_is_a_stopped_job() {
     for who in Who::BOTH {
         let place = Place::new(who);
         let guard = place.guard_program();
-        let line = format!("set -m; {} -- sh -c 'echo first; kill -TSTP $$; echo second'; jobs; echo between; fg; echo code-$?", guard.display());
+        let line = format!(
+            "set -m; {} -- sh -c 'echo first; kill -TSTP $$; echo sec$((1+1))'; jobs; echo between; fg; echo code-$?",
+            guard.display()
+        );
         let shown = at_terminal(&place, &line, b"");
-        let order: Vec<_> = ["first", "Stopped", "between", "second", "code-0"].iter().map(|word| shown.find(word)).collect();
+        let order: Vec<_> = ["first", "Stopped", "between", "sec2", "code-0"].iter().map(|word| shown.find(word)).collect();
         assert!(order.iter().all(Option::is_some) && order.is_sorted(), "{who:?}: {shown}");
     }
 }

@@ -16,12 +16,8 @@ pub enum Namespaces {
 
 impl Namespaces {
     fn flags(self) -> libc::c_int {
-        let own = libc::CLONE_NEWUSER
-            | libc::CLONE_NEWPID
-            | libc::CLONE_NEWNS
-            | libc::CLONE_NEWIPC
-            | libc::CLONE_NEWUTS
-            | libc::CLONE_NEWCGROUP;
+        let own =
+            libc::CLONE_NEWUSER | libc::CLONE_NEWPID | libc::CLONE_NEWNS | libc::CLONE_NEWIPC | libc::CLONE_NEWUTS | libc::CLONE_NEWCGROUP;
         match self {
             Self::Shared => 0,
             Self::OwnButNetwork => own,

@@ -31,8 +31,8 @@ impl SignalSource {
         Ok(Self { descriptor: unsafe { OwnedFd::from_raw_fd(source) }, mask_before })
     }
 
-    /// Gives them back: what comes from now on does what it did before.
-    pub fn release(self) {
+    /// Gives them back, in this process: what comes from now on does what it did before.
+    pub fn release(&self) {
         // SAFETY: puts back this thread's mask as it was found.
         unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const self.mask_before, std::ptr::null_mut()) };
     }

@@ -24,7 +24,8 @@ struct MountAttributes {
 /// A private, detached copy of what `place` is, with everything mounted below it. A descriptor cannot be exchanged under our hands as a
 /// path can.
 pub fn copy_whole_tree(place: BorrowedFd<'_>) -> io::Result<OwnedFd> {
-    let flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC | OpenTreeFlags::AT_RECURSIVE | OpenTreeFlags::AT_EMPTY_PATH;
+    let flags =
+        OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC | OpenTreeFlags::AT_RECURSIVE | OpenTreeFlags::AT_EMPTY_PATH;
     Ok(open_tree(place, c"", flags)?)
 }
 
