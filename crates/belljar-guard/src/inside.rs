@@ -62,7 +62,8 @@ fn shut_in(plan: &Plan, line: &Line) -> Result<(), Failure> {
 
 fn confine(plan: &Plan) -> Result<(), Failure> {
     let exactly = |most: u64| Rlimit { current: Some(most), maximum: Some(most) };
-    setrlimit(Resource::Core, exactly(0)).at(Step::Limit, "")?;
+    // Not 0: only this number also keeps a dump from a program that the host starts for it.
+    setrlimit(Resource::Core, exactly(1)).at(Step::Limit, "")?;
     if let Some(processes) = plan.enforced.process_limit {
         setrlimit(Resource::Nproc, exactly(processes.into())).at(Step::Limit, "")?;
     }

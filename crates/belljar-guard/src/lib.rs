@@ -24,6 +24,7 @@ mod sweep;
 mod template;
 mod terminal;
 mod userns;
+mod watch;
 
 pub use arguments::Arguments;
 pub use errors::GuardError;

@@ -104,7 +104,7 @@ impl Plan {
         let cwd = std::env::current_dir().map_err(GuardError::CurrentDirectory)?;
         let caller_home = places::home();
         let users = match identity {
-            Identity::Stranger => Some(idmap::user_namespace(STRANGER, IDS).map_err(|source| namespaces(source))?),
+            Identity::Stranger => Some(idmap::user_namespace(STRANGER, IDS).map_err(namespaces)?),
             Identity::Caller { .. } => None,
         };
         let mut shown = vec![show(&cwd, request.writable, caller_home.as_deref(), users.as_ref())?];

@@ -10,13 +10,12 @@ use crate::plan::{Identity, Network, Plan};
 
 use super::sources;
 
-const COPIED: [&str; 17] = [
+const COPIED: [&str; 16] = [
     "ld.so.cache",
     "ld.so.conf",
     "ssl/openssl.cnf",
     "localtime",
     "timezone",
-    "mime.types",
     "protocols",
     "services",
     "host.conf",
