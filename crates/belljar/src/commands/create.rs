@@ -27,6 +27,9 @@ pub(crate) struct Arguments {
     /// Your own words about it, to find it again with `belljar ls --meta`; may be repeated
     #[arg(long = "meta", value_name = "NAME=VALUE", value_parser = units::parse_pair)]
     metadata: Vec<(String, String)>,
+    /// Variable for every process in it; may be repeated
+    #[arg(long, short, value_name = "NAME=VALUE", value_parser = units::parse_pair)]
+    env: Vec<(String, String)>,
     /// Host name inside [default: its id]
     #[arg(long, value_name = "NAME")]
     hostname: Option<String>,
@@ -67,9 +70,6 @@ pub(crate) struct Making {
     /// Nothing inside may become root
     #[arg(long, help_heading = "The new sandbox")]
     no_root: bool,
-    /// Variable for every process in it; may be repeated
-    #[arg(long = "sandbox-env", visible_alias = "setenv", value_name = "NAME=VALUE", value_parser = units::parse_pair, help_heading = "The new sandbox")]
-    env: Vec<(String, String)>,
 }
 
 impl Making {
@@ -87,7 +87,6 @@ impl Making {
             },
             network: self.network,
             privilege: self.no_root.then(|| "user-only".to_owned()),
-            env: self.env.into_iter().collect(),
             ..CreateSandbox::default()
         }
     }
@@ -96,6 +95,7 @@ impl Making {
 pub(crate) async fn run(arguments: Arguments) -> Result<(), CommandError> {
     let client = arguments.remote.client()?;
     let request = CreateSandbox {
+        env: arguments.env.into_iter().collect(),
         metadata: arguments.metadata.into_iter().collect(),
         lease_seconds: arguments.lease.map(|lease| lease.as_secs()),
         idle_timeout_seconds: arguments.idle_timeout.map(|idle| idle.as_secs()),

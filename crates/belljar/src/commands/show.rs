@@ -62,7 +62,7 @@ fn lines(sandbox: &SandboxView) -> Vec<(&'static str, String)> {
         (
             "limits",
             format!(
-                "{} cores, {} memory, {} disk, {} processes",
+                "cpu {}, memory {}, disk {}, processes {}",
                 units::cores(limits.cpu_millis.into()),
                 units::size(limits.memory_bytes),
                 units::size(limits.disk_bytes),
