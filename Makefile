@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup guest build test test-full fuzz bench clean
+.PHONY: help up down setup guest binary build test test-full fuzz bench clean
 
 TARGET := x86_64-unknown-linux-gnu
 TARGET_DIR := $(or $(CARGO_TARGET_DIR),target)
@@ -10,14 +10,25 @@ TARGET_DIR := $(or $(CARGO_TARGET_DIR),target)
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
+up: ## everything: install, build, make the template, start the server, run a first sandbox (root)
+	@scripts/up
+
+down: ## stop the server, end every sandbox, unmount everything (root)
+	@scripts/down
+
 setup: ## install what is missing on this machine (Debian, root)
-	@scripts/setup
+	@scripts/setup --with-postgresql
 
 # Static on the gnu target, so that no further toolchain is needed. --target keeps crt-static away from build scripts and macros.
 guest: ## build the static agent: target/guest/belljar-guest
 	RUSTFLAGS="-C target-feature=+crt-static" cargo build --locked --package belljar-guest --profile guest --target $(TARGET)
 	@install -D -m 0755 $(TARGET_DIR)/$(TARGET)/guest/belljar-guest target/guest/belljar-guest
 	@printf 'guest: target/guest/belljar-guest, %d kB\n' $$(( $$(stat -c %s target/guest/belljar-guest) / 1024 ))
+
+binary: guest ## build the program: bin/belljar
+	cargo build --locked --package belljar --profile dist
+	@install -D -m 0755 $(TARGET_DIR)/dist/belljar bin/belljar.new && mv bin/belljar.new bin/belljar
+	@install -D -m 0755 target/guest/belljar-guest bin/belljar-guest.new && mv bin/belljar-guest.new bin/belljar-guest
 
 build: guest ## build everything, optimised
 	cargo build --locked --workspace --release

@@ -10,6 +10,8 @@ use crate::archive::tree::Tree;
 use crate::plant::{self, Owned};
 use crate::{ImageError, LayerStore};
 
+/// What the origin of every agent's layer says.
+pub(crate) const ORIGIN: &str = "agent";
 const GUEST: &[u8] = b".belljar/guest";
 const GUEST_TARGET: &[u8] = b"/.belljar/guest";
 /// Where programs look for `sudo`: the image's own would not work without set-user-ID, so ours covers it.
@@ -19,7 +21,7 @@ impl LayerStore {
     /// The layer with this agent. The same binary always gives the same layer.
     pub fn agent_layer(&self, guest_binary: &Path) -> Result<LayerDigest, ImageError> {
         let failed = |source| ImageError::AgentLayer { path: guest_binary.to_owned(), source };
-        let info = self.make_layer("agent", |mut tree, _| plant_agent(&mut tree, guest_binary).map_err(failed))?;
+        let info = self.make_layer(ORIGIN, |mut tree, _| plant_agent(&mut tree, guest_binary).map_err(failed))?;
         Ok(info.digest)
     }
 }

@@ -41,7 +41,12 @@ impl LayerStore {
                 locked => locked.map_err(|errno| failed(errno.into()))?,
             }
             // Without a readable description nobody can use it either, and it goes like the rest.
-            let bytes = self.layer(&digest).ok().flatten().map_or(0, |layer| layer.size);
+            let layer = self.layer(&digest).ok().flatten();
+            // Sandboxes that live through an upgrade still stand on the agent they began with, and name it nowhere.
+            if layer.as_ref().is_some_and(|layer| layer.origin == crate::agent::ORIGIN) {
+                continue;
+            }
+            let bytes = layer.map_or(0, |layer| layer.size);
             if !dry_run {
                 fs::rename(&place, doomed.path().join(digest.as_str())).map_err(failed)?;
             }

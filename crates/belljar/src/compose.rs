@@ -1,0 +1,89 @@
+//! The composition root: the only place that names the adapters.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use belljar_host::{Host, HostConfig, HostRoom};
+use belljar_image::{Catalog, CatalogOptions, LayerStore};
+use belljar_ports::{Capacity, Runtime, Templates};
+use belljar_runtime_container::{ContainerConfig, ContainerRuntime};
+use belljar_runtime_gvisor::{GvisorConfig, GvisorRuntime};
+
+use crate::config::{Bytes, HostSection};
+
+/// Why the host could not be opened.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ComposeError {
+    /// There is no agent to put into sandboxes.
+    #[error("there is no agent at {path}: `make guest` builds it; say where it is with host.guest or BELLJAR_GUEST")]
+    NoAgent {
+        /// Where it was looked for.
+        path: PathBuf,
+    },
+    /// The host's own parts failed.
+    #[error("open the data directory {path}")]
+    Host {
+        /// Which.
+        path: PathBuf,
+        /// What went wrong.
+        #[source]
+        source: belljar_host::HostError,
+    },
+    /// It cannot be told how much room there is.
+    #[error("look at the room in {path}")]
+    Room {
+        /// Which data directory.
+        path: PathBuf,
+        /// What went wrong.
+        #[source]
+        source: std::io::Error,
+    },
+    /// The layers failed.
+    #[error("open the layers of {path}")]
+    Layers {
+        /// Which data directory.
+        path: PathBuf,
+        /// What went wrong.
+        #[source]
+        source: belljar_image::ImageError,
+    },
+}
+
+/// A host with its engines and templates.
+pub(crate) struct Machine {
+    pub(crate) host: Arc<Host>,
+    pub(crate) engines: Vec<Arc<dyn Runtime>>,
+    pub(crate) templates: Arc<dyn Templates>,
+    pub(crate) capacity: Arc<dyn Capacity>,
+}
+
+/// Opens the host on its data directory and builds the engines on it.
+pub(crate) async fn open(data_dir: &Path, section: &HostSection) -> Result<Machine, ComposeError> {
+    let agent = section.guest.clone().unwrap_or_else(agent_beside_this_program);
+    if !agent.exists() {
+        return Err(ComposeError::NoAgent { path: agent });
+    }
+    let defaults = HostConfig::new(data_dir);
+    let config = HostConfig {
+        pool_bytes: section.pool_size.map_or(defaults.pool_bytes, Bytes::get),
+        closed_slots: section.closed_slots.unwrap_or(defaults.closed_slots),
+        open_slots: section.open_slots.unwrap_or(1),
+        ..defaults
+    };
+    let host = Host::open(config).await.map_err(|source| ComposeError::Host { path: data_dir.to_owned(), source })?;
+    let failed = |source| ComposeError::Layers { path: data_dir.to_owned(), source };
+    let layers = LayerStore::open(host.pool_directory()).map_err(|error| failed(error.into()))?;
+    let agent_layer = layers.agent_layer(&agent).map_err(failed)?;
+    host.set_agent_layer(agent_layer);
+    let options = CatalogOptions { recipe_directory: section.recipes.clone(), ..CatalogOptions::default() };
+    let engines: Vec<Arc<dyn Runtime>> = vec![
+        Arc::new(GvisorRuntime::new(Arc::clone(&host), GvisorConfig::default())),
+        Arc::new(ContainerRuntime::new(Arc::clone(&host), ContainerConfig::default())),
+    ];
+    let capacity = HostRoom::new(data_dir).map_err(|source| ComposeError::Room { path: data_dir.to_owned(), source })?;
+    Ok(Machine { host, engines, templates: Arc::new(Catalog::new(layers, options)), capacity: Arc::new(capacity) })
+}
+
+fn agent_beside_this_program() -> PathBuf {
+    std::env::current_exe().unwrap_or_default().with_file_name("belljar-guest")
+}

@@ -1,0 +1,155 @@
+//! `belljar serve`: the server. Its story: read the configuration, open the host and the store, bring both together, make the first key,
+//! listen; and when told to stop, let work finish. Sandboxes outlive it, and the next start takes them over.
+
+mod files;
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use belljar_api::ApiState;
+use belljar_core::{Parts, Service};
+use belljar_http::{Front, Gate, GuestLog, Listen, Metrics, PortTokens, Rate, ServeLimits, Server, TlsFiles};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio_util::sync::CancellationToken;
+use tracing::{info, warn};
+
+use crate::config::{Config, ServerConfig};
+use crate::telemetry::Telemetry;
+use crate::{Failure, compose};
+
+pub(crate) use files::{FIRST_KEY, ServerFile};
+
+/// Run the server
+///
+/// It listens on 127.0.0.1:7070 unless told otherwise. At its first start it makes an administrator's key and keeps it in the file
+/// `first-key` of the data directory, readable by root only; `eval "$(belljar env)"` sets the variables that every other command reads.
+///
+/// SIGTERM lets requests under way finish and leaves sandboxes running; the next start takes them over, and so it does after a crash.
+#[derive(clap::Args)]
+#[command(after_help = "Example:\n  belljar serve --listen 127.0.0.1:7070\n\nAll settings: docs/reference/configuration.md")]
+pub(crate) struct Arguments {
+    /// The configuration file [default: /etc/belljar/belljar.toml, if it is there]
+    #[arg(long, env = "BELLJAR_CONFIG", value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Where layers, sandboxes and the store are kept [default: /var/lib/belljar]
+    #[arg(long, env = "BELLJAR_DATA_DIR", value_name = "DIRECTORY")]
+    data_dir: Option<PathBuf>,
+    /// The address to listen on [default: 127.0.0.1:7070]
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    listen: Option<SocketAddr>,
+    /// The static agent that is put into sandboxes; looked for beside this program when not given
+    #[arg(long, env = "BELLJAR_GUEST", value_name = "FILE")]
+    guest: Option<PathBuf>,
+    /// Let sandboxes share the host's kernel (the container class)
+    #[arg(long)]
+    allow_shared_kernel: bool,
+}
+
+impl Arguments {
+    fn config(self) -> Result<Config, Failure> {
+        let mut config = Config::load(self.config.as_deref())?;
+        config.data_dir = self.data_dir.or(config.data_dir);
+        config.server.listen = self.listen.unwrap_or(config.server.listen);
+        config.host.guest = self.guest.or(config.host.guest);
+        config.sandboxes.allow_shared_kernel |= self.allow_shared_kernel;
+        Ok(config)
+    }
+}
+
+/// Serves until told to stop.
+pub(crate) async fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
+    let config = arguments.config()?;
+    let service_config = config.service()?;
+    let _telemetry = Telemetry::start(&config.log)?;
+    let data_dir = config.data_dir();
+    // Sockets first: a second server must fail before it touches anything.
+    let server = Server::bind(&[listen(&config.server)?], limits(&config.server)).await?;
+    let machine = compose::open(&data_dir, &config.host).await?;
+    let store = belljar_store::open(&config.store_url()).await?;
+    let parts = Parts { store, engines: machine.engines, templates: machine.templates, capacity: machine.capacity, config: service_config };
+    let service = Service::start(parts).await?;
+    make_first_key(&service, &data_dir).await?;
+    let metrics = Arc::new(Metrics::default());
+    let router = router(&config.server, &service, &metrics, &data_dir)?;
+    let file = ServerFile::write(&data_dir, &url(&config.server, &server))?;
+    info!(url = file.url, data_dir = %data_dir.display(), version = env!("CARGO_PKG_VERSION"), "belljar serves");
+    let stop = CancellationToken::new();
+    let serving = tokio::spawn(server.serve(router, metrics, stop.clone()));
+    let code = wait_for_the_end(&service).await?;
+    stop.cancel();
+    service.stop(config.server.drain.get()).await;
+    serving.await?;
+    file.remove();
+    info!("belljar stopped; sandboxes live on until their leases end");
+    Ok(code)
+}
+
+async fn wait_for_the_end(service: &Service) -> Result<ExitCode, Failure> {
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    tokio::select! {
+        _ = terminate.recv() => info!("told to stop by SIGTERM"),
+        _ = interrupt.recv() => info!("told to stop by SIGINT"),
+        fenced = service.fenced() => {
+            warn!(error = %fenced, "another server has this store now");
+            return Ok(ExitCode::from(3));
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The secret is on disk before the key is in the store: an end between the two is made good by the next start.
+async fn make_first_key(service: &Service, data_dir: &std::path::Path) -> Result<(), Failure> {
+    let secret = files::first_key(data_dir)?;
+    if service.bootstrap(&secret).await? {
+        info!(file = %data_dir.join(FIRST_KEY).display(), "made the first key");
+    }
+    Ok(())
+}
+
+fn router(config: &ServerConfig, service: &Arc<Service>, metrics: &Arc<Metrics>, data_dir: &std::path::Path) -> Result<axum::Router, Failure> {
+    let rate = config.requests_per_second.map(|per_second| Rate {
+        per_second: f64::from(per_second),
+        burst: f64::from(config.request_burst.unwrap_or(per_second.saturating_mul(2))),
+    });
+    let gate = Gate::new(Arc::clone(service), rate);
+    let port_tokens = Arc::new(PortTokens::from_file(&data_dir.join("port-token-secret"))?);
+    let state = ApiState {
+        service: Arc::clone(service),
+        gate: Arc::clone(&gate),
+        port_tokens: Arc::clone(&port_tokens),
+        metrics: Arc::clone(metrics),
+        domain: config.domain.clone(),
+        upload_directory: files::upload_directory(data_dir)?,
+        max_upload_bytes: config.max_upload.get(),
+    };
+    let front = Front {
+        service: Arc::clone(service),
+        gate,
+        port_tokens,
+        domain: config.domain.clone(),
+        metrics: Arc::clone(metrics),
+        guest_log: GuestLog::default(),
+    };
+    Ok(Arc::new(front).around(belljar_api::router(state)))
+}
+
+fn listen(config: &ServerConfig) -> Result<Listen, Failure> {
+    let tls = match (&config.tls_certificate, &config.tls_key) {
+        (Some(certificates), Some(key)) => Some(TlsFiles { certificates: certificates.clone(), key: key.clone() }),
+        (None, None) => None,
+        _ => return Err("server.tls_certificate and server.tls_key belong together: give both or none".into()),
+    };
+    Ok(Listen { address: config.listen, tls, behind_proxy: config.behind_proxy })
+}
+
+fn limits(config: &ServerConfig) -> ServeLimits {
+    ServeLimits { connections: config.connections, drain: config.drain.get(), ..ServeLimits::default() }
+}
+
+fn url(config: &ServerConfig, server: &Server) -> String {
+    let scheme = if config.tls_certificate.is_some() { "https" } else { "http" };
+    server.addresses().first().map_or_else(String::new, |address| format!("{scheme}://{address}"))
+}

@@ -1,0 +1,116 @@
+//! The small files in the data directory by which other commands find the server and its first key.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use belljar_types::Secret;
+
+/// The administrator's first key, readable by root only.
+pub(crate) const FIRST_KEY: &str = "first-key";
+const SERVER: &str = "server.json";
+
+/// Why such a file could not be used.
+#[derive(Debug, thiserror::Error)]
+#[error("{operation} {path}")]
+pub(crate) struct FileError {
+    operation: &'static str,
+    path: PathBuf,
+    #[source]
+    source: io::Error,
+}
+
+/// The first key: the one on disk, or a fresh one that is now on disk.
+pub(crate) fn first_key(data_dir: &Path) -> Result<Secret<String>, FileError> {
+    let path = data_dir.join(FIRST_KEY);
+    match std::fs::read_to_string(&path) {
+        Ok(text) => return Ok(Secret::new(text.trim().to_owned())),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(source) => return Err(FileError { operation: "read the first key", path, source }),
+    }
+    let secret = belljar_core::fresh_secret();
+    write_whole(&path, format!("{}\n", secret.reveal()).as_bytes())
+        .map_err(|source| FileError { operation: "keep the first key in", path, source })?;
+    Ok(secret)
+}
+
+/// An empty directory for archives that are being uploaded. What a server that died left there is of no use to anybody.
+pub(crate) fn upload_directory(data_dir: &Path) -> Result<PathBuf, FileError> {
+    let path = data_dir.join("uploads");
+    let made = match std::fs::remove_dir_all(&path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => std::fs::DirBuilder::new().mode(0o700).create(&path),
+    };
+    made.map_err(|source| FileError { operation: "empty the uploads in", path: path.clone(), source })?;
+    Ok(path)
+}
+
+/// Where the server listens and who it is; there while it runs.
+#[derive(Debug, Clone, serde::Serialize, serde::Deserialize)]
+pub(crate) struct ServerFile {
+    /// Where it listens.
+    pub(crate) url: String,
+    /// Its process.
+    pub(crate) pid: u32,
+    #[serde(skip)]
+    path: PathBuf,
+}
+
+impl ServerFile {
+    pub(crate) fn write(data_dir: &Path, url: &str) -> Result<Self, FileError> {
+        let path = data_dir.join(SERVER);
+        let file = Self { url: url.to_owned(), pid: std::process::id(), path: path.clone() };
+        let failed = |source| FileError { operation: "write", path, source };
+        let text = serde_json::to_vec_pretty(&file).map_err(|error| failed.clone()(error.into()))?;
+        write_whole(&file.path, &text).map_err(failed)?;
+        Ok(file)
+    }
+
+    /// The file a server left, if there is one that can be read.
+    pub(crate) fn read(data_dir: &Path) -> Option<Self> {
+        let path = data_dir.join(SERVER);
+        let file: Self = serde_json::from_slice(&std::fs::read(&path).ok()?).ok()?;
+        Some(Self { path, ..file })
+    }
+
+    pub(crate) fn remove(&self) {
+        // If it stays, whoever reads it finds that its process is gone.
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
+
+/// Writes a file so that it is there whole or not at all, for its owner only.
+fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let half = path.with_extension("half");
+    let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&half)?;
+    file.write_all(bytes)?;
+    file.sync_all()?;
+    std::fs::rename(&half, path)?;
+    path.parent().map_or(Ok(()), |parent| File::open(parent)?.sync_all())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[test]
+    fn the_first_key_is_made_once_and_for_root_only() {
+        let directory = tempfile::tempdir().unwrap();
+        let first = first_key(directory.path()).unwrap();
+        assert_eq!(first_key(directory.path()).unwrap(), first);
+        let mode = std::fs::metadata(directory.path().join(FIRST_KEY)).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+    }
+
+    #[test]
+    fn a_server_is_found_by_its_file_and_no_longer_when_it_stopped() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = ServerFile::write(directory.path(), "http://127.0.0.1:1").unwrap();
+        assert_eq!(ServerFile::read(directory.path()).unwrap().url, "http://127.0.0.1:1");
+        file.remove();
+        assert!(ServerFile::read(directory.path()).is_none());
+    }
+}
