@@ -12,6 +12,7 @@ use crate::screen::{self, Silent};
 
 /// Belljar's own failure in a command that otherwise ends with the code of what it ran.
 pub(crate) const OWN_FAILURE: u8 = 125;
+const WRONG_USAGE: u8 = 2;
 
 /// Why a command failed.
 #[derive(Debug, thiserror::Error)]
@@ -47,6 +48,9 @@ pub(crate) enum CommandError {
     /// The same, with what to do.
     #[error("{what}")]
     Advised { what: String, hint: String },
+    /// The command line makes no sense, in a way that only its words together show.
+    #[error("{what}")]
+    Usage { what: String, hint: &'static str },
     /// The output is no longer wanted.
     #[error(transparent)]
     Silent(#[from] Silent),
@@ -70,6 +74,7 @@ impl CommandError {
         match self {
             Self::NoKey => Some("on the machine of the server: eval \"$(belljar env)\"".to_owned()),
             Self::Advised { hint, .. } => Some(hint.clone()),
+            Self::Usage { hint, .. } => Some((*hint).to_owned()),
             Self::Asked { source, .. } => hint_for(source),
             _ => None,
         }
@@ -87,7 +92,7 @@ impl CommandError {
         if let Some(hint) = self.hint() {
             screen::remark(&format!("hint: {hint}"));
         }
-        ExitCode::from(code)
+        ExitCode::from(if matches!(self, Self::Usage { .. }) { WRONG_USAGE } else { code })
     }
 }
 
@@ -96,13 +101,23 @@ pub(crate) fn told(error: &dyn Error) -> String {
     let mut parts = vec![error.to_string()];
     let mut source = error.source();
     while let Some(cause) = source {
-        let text = cause.to_string();
-        if !matches!(cause.downcast_ref::<ClientError>(), Some(ClientError::Refused(_))) && parts.last() != Some(&text) {
-            parts.push(text);
+        match cause.downcast_ref::<ClientError>() {
+            Some(ClientError::Refused(_)) => {}
+            Some(ClientError::Unreachable { source, .. }) => {
+                // Of the layers between here and the socket, only the socket's own words help.
+                parts.push(cause.to_string());
+                parts.push(deepest(source).to_string());
+                break;
+            }
+            _ => parts.push(cause.to_string()),
         }
         source = cause.source();
     }
     screen::safe(&parts.join(": "))
+}
+
+fn deepest<'a>(error: &'a (dyn Error + 'static)) -> &'a (dyn Error + 'static) {
+    error.source().map_or(error, deepest)
 }
 
 fn hint_for(error: &ClientError) -> Option<String> {
@@ -119,10 +134,10 @@ fn hint_for(error: &ClientError) -> Option<String> {
                 "forbidden" => "`belljar key add --scope …` with an admin key makes a key that may".to_owned(),
                 "sandbox_not_found" => "`belljar ls` lists the sandboxes of this key's project".to_owned(),
                 "sandbox_ended" => "`belljar create` makes a new one; `belljar ls --all` lists ended ones too".to_owned(),
-                "template_not_found" => "`belljar template ls` lists what there is, `belljar template build` makes one".to_owned(),
                 "process_not_found" => "`belljar show SANDBOX` lists its processes".to_owned(),
                 "quota_exceeded" => "end some with `belljar kill`, or ask whoever runs the server for `belljar project quota`".to_owned(),
                 "isolation_unavailable" | "engine_unavailable" => "`belljar doctor` on the server says what is missing".to_owned(),
+                "guest_refused" if problem.detail.contains("Permission denied") => "`--user root` acts as root in the sandbox".to_owned(),
                 _ => match (problem.retry_after, problem.status) {
                     (Some(seconds), _) => format!("try again in {seconds} s"),
                     (None, 500..) => match &problem.request_id {

@@ -59,7 +59,7 @@ struct Copying {
 }
 
 pub(crate) async fn run(arguments: Arguments) -> Result<(), CommandError> {
-    let wrong = |text| CommandError::Advised { what: text, hint: "`belljar cp --help` has examples".to_owned() };
+    let wrong = |text| CommandError::Usage { what: text, hint: "`belljar cp --help` has examples" };
     let (from, to) = (Place::parse(&arguments.from).map_err(wrong)?, Place::parse(&arguments.to).map_err(wrong)?);
     let copying = Copying { client: arguments.remote.client()?, user: arguments.user, report: Report::new() };
     let to_stream = to == Place::Stream;

@@ -48,9 +48,9 @@ pub(crate) async fn run(arguments: Arguments) -> Result<(), CommandError> {
 async fn server(client: &Client, json: bool) -> Result<(), CommandError> {
     let attempt = || CommandError::asked("read the server's counters");
     if json {
-        return Err(CommandError::Advised {
+        return Err(CommandError::Usage {
             what: "the server's counters are in Prometheus' text form, not JSON".to_owned(),
-            hint: "leave out --json, or name a sandbox".to_owned(),
+            hint: "leave out --json, or name a sandbox",
         });
     }
     let mut pieces = std::pin::pin!(client.server_metrics().await.map_err(attempt())?);

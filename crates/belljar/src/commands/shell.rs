@@ -40,9 +40,9 @@ pub(crate) struct Arguments {
 
 pub(crate) async fn run(arguments: Arguments) -> Result<u8, CommandError> {
     if arguments.remote.json || !terminal::is_interactive() {
-        return Err(CommandError::Advised {
+        return Err(CommandError::Usage {
             what: "a shell needs a terminal for input and output".to_owned(),
-            hint: "`belljar exec -i SANDBOX -- sh` runs commands from a file or a pipe".to_owned(),
+            hint: "`belljar exec -i SANDBOX -- sh` runs commands from a file or a pipe",
         });
     }
     let client = arguments.remote.client()?;
