@@ -1,5 +1,5 @@
-//! Which sandbox a request is about. Looked up before anything else of the request is judged, so that a sandbox of another project is
-//! not there, however the rest of the request looks.
+//! What a path names. A sandbox that is to be used is opened before the rest of the request is judged: one of another project is not there,
+//! however the rest looks.
 
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;

@@ -33,7 +33,9 @@ pub fn router(state: ApiState) -> Router {
     let (keyed, _) = keyed().split_for_parts();
     let (open, _) = open().split_for_parts();
     let gate = from_fn_with_state(Arc::clone(&state.gate), Gate::check);
-    keyed.route("/v1/sandboxes/{id}/ports/{port}/proxy/{*path}", any(ports::proxy)).route_layer(gate).merge(open).with_state(state)
+    let below = ["", "/", "/{*path}"].map(|path| format!("/v1/sandboxes/{{id}}/ports/{{port}}/proxy{path}"));
+    let keyed = below.iter().fold(keyed, |router, path| router.route(path, any(ports::proxy)));
+    keyed.route_layer(gate).merge(open).with_state(state)
 }
 
 /// The routes with the document that describes them.

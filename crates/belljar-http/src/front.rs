@@ -19,7 +19,7 @@ use tracing::Instrument;
 use crate::access::{Account, Counted};
 use crate::auth::Gate;
 use crate::guest_log::GuestLog;
-use crate::host_route::port_host;
+use crate::host_route::{PortHost, port_host};
 use crate::metrics::Metrics;
 use crate::port_token::PortTokens;
 use crate::problem::Problem;
@@ -36,6 +36,8 @@ pub struct Front {
     pub port_tokens: Arc<PortTokens>,
     /// Below this domain, `{port}-{id}` is a port of a sandbox; nowhere when unset.
     pub domain: Option<String>,
+    /// The router looks at such host names itself, and gives back what is not its own ([`Front::answer_for_port`]).
+    pub router_takes_ports: bool,
     /// Counts.
     pub metrics: Arc<Metrics>,
     /// Keeps what guests cause from filling the log.
@@ -66,12 +68,15 @@ impl Front {
         let host = host.or_else(|| request.uri().authority().map(axum::http::uri::Authority::as_str));
         let port = self.domain.as_deref().zip(host).and_then(|(domain, host)| port_host(host, domain));
         match port {
-            Some(port) => {
-                about_sandbox(request.extensions(), &port.sandbox);
-                answer_for_port(&self, &port, request).await.unwrap_or_else(IntoResponse::into_response)
-            }
-            None => next.run(request).await,
+            Some(port) if !self.router_takes_ports => self.answer_for_port(&port, request).await,
+            _ => next.run(request).await,
         }
+    }
+
+    /// Answers a request that came in under a port's own host name, if it shows a key or a token for it.
+    pub async fn answer_for_port(&self, port: &PortHost, request: Request) -> Response {
+        about_sandbox(request.extensions(), &port.sandbox);
+        answer_for_port(self, port, request).await.unwrap_or_else(IntoResponse::into_response)
     }
 
     /// Logs a problem once, where it is known whose it was.
@@ -119,7 +124,9 @@ async fn frame(State(front): State<Arc<Front>>, mut request: Request, next: Next
     });
     if let Some(problem) = response.extensions_mut().remove::<Problem>() {
         span.in_scope(|| front.log(&problem, about.0.get()));
-        response = problem.render(Some(id.as_str()));
+        // The length is of the body that does not know its request yet.
+        response.headers_mut().remove(header::CONTENT_LENGTH);
+        *response.body_mut() = problem.json(Some(id.as_str())).into();
     }
     response.headers_mut().insert(request_id::HEADER, id.header());
     let status = response.status().as_u16();

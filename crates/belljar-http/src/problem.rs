@@ -114,9 +114,13 @@ impl Problem {
         }
     }
 
-    pub(crate) fn render(&self, request_id: Option<&str>) -> Response {
-        let body = serde_json::to_vec(&self.body(request_id)).unwrap_or_default();
-        let mut response = (self.status, [(header::CONTENT_TYPE, "application/problem+json")], body).into_response();
+    pub(crate) fn json(&self, request_id: Option<&str>) -> Vec<u8> {
+        // Plain data with text for keys is always JSON.
+        serde_json::to_vec(&self.body(request_id)).unwrap_or_default()
+    }
+
+    fn render(&self) -> Response {
+        let mut response = (self.status, [(header::CONTENT_TYPE, "application/problem+json")], self.json(None)).into_response();
         if let Some(after) = self.retry_after {
             response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(whole_seconds(after)));
         }
@@ -134,7 +138,7 @@ fn whole_seconds(duration: Duration) -> u64 {
 
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
-        let mut response = self.render(None);
+        let mut response = self.render();
         response.extensions_mut().insert(self);
         response
     }

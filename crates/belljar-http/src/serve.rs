@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use axum::Router;
-use axum::http::StatusCode;
+use axum::http::{StatusCode, Version};
 use hyper::body::Incoming;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
@@ -18,6 +18,7 @@ use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 use tower::Service as _;
 
+use crate::hangup::{Hangup, Resettable};
 use crate::listen::{Listen, ListenError, check_listen};
 use crate::metrics::Metrics;
 use crate::problem::Problem;
@@ -139,7 +140,10 @@ impl Door {
             // Small answers must not wait for more; a socket that refuses this is closing anyway.
             let _ = stream.set_nodelay(true);
             let peer = Peer { address, tls: self.bound.tls.is_some(), behind_proxy: self.bound.behind_proxy };
+            let hangup = Hangup::default();
+            let stream = Resettable::new(stream, hangup.clone());
             let talk = Talk {
+                hangup,
                 router: self.router.clone(),
                 builder: Arc::clone(&builder),
                 peer,
@@ -179,6 +183,7 @@ impl Door {
 }
 
 struct Talk {
+    hangup: Hangup,
     router: Router,
     builder: Arc<auto::Builder<TokioExecutor>>,
     peer: Peer,
@@ -190,10 +195,13 @@ impl Talk {
     async fn over(self, stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static, watcher: hyper_util::server::graceful::Watcher) {
         let spoke = Arc::new(AtomicBool::new(false));
         let service = {
-            let (spoke, router, peer) = (Arc::clone(&spoke), self.router.clone(), self.peer);
+            let (spoke, router, peer, hangup) = (Arc::clone(&spoke), self.router.clone(), self.peer, self.hangup);
             hyper::service::service_fn(move |mut request: axum::http::Request<Incoming>| {
                 spoke.store(true, Ordering::Relaxed);
                 request.extensions_mut().insert(peer);
+                if request.version() <= Version::HTTP_11 {
+                    request.extensions_mut().insert(hangup.clone());
+                }
                 router.clone().call(request)
             })
         };

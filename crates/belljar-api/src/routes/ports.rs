@@ -71,8 +71,10 @@ pub(crate) async fn token(
 pub(crate) async fn proxy(sandbox: Opened, Port(number): Port, request: Request) -> Result<Response, Problem> {
     let prefix = format!("/v1/sandboxes/{}/ports/{number}/proxy", sandbox.id);
     // As the client wrote it, escapes included: what is decoded cannot be told apart again.
-    let target = request.uri().path_and_query().map_or("/", axum::http::uri::PathAndQuery::as_str);
-    let path = target.splitn(8, '/').nth(7).unwrap_or_default();
-    let path = format!("/{path}");
+    let mut path = format!("/{}", request.uri().path().splitn(8, '/').nth(7).unwrap_or_default());
+    if let Some(query) = request.uri().query() {
+        path.push('?');
+        path.push_str(query);
+    }
     forward(sandbox.session, number, request, &path, &Forwarded { prefix: Some(prefix) }).await
 }

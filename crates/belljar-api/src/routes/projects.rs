@@ -12,6 +12,8 @@ use crate::state::ApiState;
 use crate::translate;
 
 /// List projects.
+///
+/// Administrators see all, others their own.
 #[utoipa::path(
     get, path = "/v1/projects", tag = "projects", operation_id = "listProjects",
     responses((status = 200, description = "By name.", body = ProjectList), Problems)
@@ -49,7 +51,6 @@ pub(crate) async fn get(
     caller: Authenticated,
     PathOf(project): PathOf<String>,
 ) -> Result<Json<ProjectView>, Problem> {
-    caller.require(Scope::Admin)?;
     let project = state.service.project(&caller, &project_id(&project)?).await?;
     Ok(Json(translate::project_view(&project)))
 }
