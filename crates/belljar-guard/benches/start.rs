@@ -1,7 +1,11 @@
 //! How long a start takes, beside Debian's `bwrap` with the same namespaces and much the same mounts. Prints; checks nothing.
 //!
 //! The two take turns, so that whatever else the machine does hits both alike.
-#![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a benchmark that cannot run has nothing to tell, and tells the rest on standard output")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a benchmark that cannot run has nothing to tell, and tells the rest on standard output"
+)]
 
 use std::os::unix::process::CommandExt;
 use std::process::Command;

@@ -18,8 +18,8 @@ use belljar_linux::netns::Links;
 use belljar_linux::seccomp::{Policy, Program};
 use rustix::fs::{FileType, Mode, OFlags};
 use rustix::process::{
-    DumpableBehavior, Pid, Resource, Rlimit, Signal, WaitOptions, set_dumpable_behavior, set_parent_process_death_signal, setrlimit,
-    waitpid,
+    DumpableBehavior, Pid, Resource, Rlimit, Signal, WaitOptions, getrlimit, set_dumpable_behavior, set_parent_process_death_signal,
+    setrlimit, waitpid,
 };
 
 use crate::line::{At, Failure, Line, Record, Step};
@@ -65,7 +65,9 @@ fn confine(plan: &Plan) -> Result<(), Failure> {
     // Not 0: only this number also keeps a dump from a program that the host starts for it.
     setrlimit(Resource::Core, exactly(1)).at(Step::Limit, "")?;
     if let Some(processes) = plan.enforced.process_limit {
-        setrlimit(Resource::Nproc, exactly(processes.into())).at(Step::Limit, "")?;
+        // Never more than this user may have anyway; asking for more would be refused.
+        let most = getrlimit(Resource::Nproc).maximum.unwrap_or(u64::MAX);
+        setrlimit(Resource::Nproc, exactly(most.min(processes.into()))).at(Step::Limit, "")?;
     }
     let root = rustix::fs::open("/", OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty()).at(Step::Fence, "/")?;
     let fence = Fence::around(root.as_fd()).at(Step::Fence, "")?;

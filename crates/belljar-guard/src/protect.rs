@@ -24,18 +24,16 @@ const MOST_ENTRIES: usize = 50_000;
 /// Not looked into: made by tools, large, and rebuilt at will.
 const PASSED_OVER: [&str; 8] = ["node_modules", "target", "__pycache__", ".venv", "venv", ".tox", ".cache", "vendor"];
 
-const SECRETS: [&str; 29] = [
+const SECRETS: [&str; 27] = [
     ".ssh",
     ".gnupg",
     ".aws",
     ".azure",
     ".kube",
-    ".docker",
     ".password-store",
     ".netrc",
     "_netrc",
     ".npmrc",
-    ".yarnrc.yml",
     ".pypirc",
     ".git-credentials",
     ".pgpass",

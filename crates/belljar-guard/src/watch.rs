@@ -221,8 +221,7 @@ fn map_ids(first: Pid, plan: &Plan) -> io::Result<()> {
     let process = Path::new("/proc").join(first.as_raw_nonzero().to_string());
     let (users, groups) = match plan.identity {
         Identity::Stranger => {
-            let count = if plan.template_root.is_some() { IDS } else { 1 };
-            let map = format!("0 {STRANGER} {count}\n");
+            let map = format!("0 {STRANGER} {IDS}\n");
             (map.clone(), map)
         }
         Identity::Caller { uid, gid } => {

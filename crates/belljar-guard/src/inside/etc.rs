@@ -28,8 +28,7 @@ const COPIED: [&str; 16] = [
     "shells",
     "login.defs",
 ];
-const SHOWN: [&str; 8] =
-    ["alternatives", "ssl/certs", "pki/tls/certs", "pki/ca-trust/extracted", "ca-certificates", "crypto-policies", "fonts", "perl"];
+const SHOWN: [&str; 6] = ["alternatives", "ssl/certs", "pki/tls/certs", "pki/ca-trust/extracted", "crypto-policies", "fonts"];
 /// Larger ones are none of those we know.
 const LARGEST: u64 = 4 << 20;
 

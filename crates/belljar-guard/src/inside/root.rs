@@ -6,7 +6,7 @@
 
 use std::fs;
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::fs::symlink;
 use std::path::Path;
 
 use belljar_linux::guarded::{attach, copy_whole_tree, restrict_tree};
@@ -144,7 +144,6 @@ fn attach_file(mount: &OwnedFd, at: &Path) -> Result<(), Failure> {
     }
     if fs::symlink_metadata(at).is_err() {
         fs::write(at, "").at(Step::Write, at)?;
-        fs::set_permissions(at, fs::Permissions::from_mode(0o444)).at(Step::Write, at)?;
     }
     attach(mount.as_fd(), None, at).at(Step::Attach, at)
 }
