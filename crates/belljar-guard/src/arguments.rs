@@ -19,6 +19,11 @@ use crate::{GuardError, Network, Outcome, Request};
 /// The exit code is the command's own, or 128+n if signal n ended it; 124: --timeout passed; 125: the guard failed and nothing ran;
 /// 126: the command cannot be executed; 127: it was not found.
 #[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  belljar run -- make test                          tests of a repository that you have not read
+  belljar run --rw --timeout 600 -- npm run build   let it write here, for ten minutes at most
+  belljar run --rw --allow .env -- ./manage.py check   show it one secret")]
 pub struct Arguments {
     /// Let the command write to the current directory
     #[arg(long)]

@@ -9,7 +9,7 @@ use rustix::process::{Signal, getpid, kill_process};
 use crate::arguments::say;
 use crate::errors::GuardError;
 use crate::line::Record;
-use crate::plan::{Network, Plan, Request};
+use crate::plan::{Identity, Network, Plan, Request, STRANGER};
 use crate::protect::Protection;
 use crate::sweep::{Held, sweep};
 use crate::userns;
@@ -37,6 +37,9 @@ pub fn run(request: Request) -> Result<Outcome, GuardError> {
     }
     if plan.verbose {
         describe(&plan);
+    }
+    if plan.identity == Identity::Stranger {
+        give_pipes_to_stranger();
     }
     guarded::close_descriptors_on_exec().map_err(GuardError::Watch)?;
     let taken = [Signal::INT, Signal::QUIT, Signal::TERM, Signal::HUP, Signal::USR1, Signal::USR2, Signal::TSTP, Signal::TTOU];
@@ -67,6 +70,18 @@ pub fn run(request: Request) -> Result<Outcome, GuardError> {
         let _ = kill_process(getpid(), Signal::INT);
     }
     Ok(outcome)
+}
+
+/// Scripts open `/dev/stderr` again, which the owner of a pipe may. Pipes without a name are changed only: nobody else can open those.
+fn give_pipes_to_stranger() {
+    const PIPES: u64 = 0x5049_5045;
+    let (user, group) = (rustix::fs::Uid::from_raw(STRANGER), rustix::fs::Gid::from_raw(STRANGER));
+    for stream in [rustix::stdio::stdin(), rustix::stdio::stdout(), rustix::stdio::stderr()] {
+        if rustix::fs::fstatfs(stream).is_ok_and(|found| u64::try_from(found.f_type) == Ok(PIPES)) {
+            // Without it they can still be used, only not opened again.
+            let _ = rustix::fs::fchown(stream, Some(user), Some(group));
+        }
+    }
 }
 
 fn conclude(plan: &Plan, ending: Ending) -> Result<Outcome, GuardError> {

@@ -5,7 +5,7 @@
 //! very end, because the kernel gives a user namespace a new `/proc` only while it can see a whole one.
 
 use std::fs;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
@@ -13,11 +13,12 @@ use belljar_linux::guarded::{attach, copy_whole_tree, restrict_tree};
 use belljar_linux::mount::{Restrictions, memory_filesystem, restrict};
 use rustix::fs::{Mode, OFlags};
 use rustix::mount::{MountFlags, MountPropagationFlags, UnmountFlags, mount, mount_change, unmount};
+use rustix::termios::isatty;
 
 use super::sources::{self, Sources};
 use super::{cover, etc};
 use crate::line::{At, Failure, Step};
-use crate::plan::Plan;
+use crate::plan::{Identity, Plan};
 
 const ROOT_BYTES: u64 = 16 << 20;
 const ROOT_FILES: u64 = 4096;
@@ -41,7 +42,7 @@ pub(super) fn enter(plan: &Plan) -> Result<(), Failure> {
     };
     go_into(&root)?;
     let scratch = lay_out(plan)?;
-    devices(&scratch, &sources)?;
+    devices(plan, &scratch, &sources)?;
     for (link, target) in &sources.links {
         symlink(target, link).at(Step::Write, link)?;
     }
@@ -110,14 +111,18 @@ fn piece(scratch: &OwnedFd, name: &str, mode: u32) -> Result<OwnedFd, Failure> {
     copy_whole_tree(place.as_fd()).at(Step::Copy, name)
 }
 
-fn devices(scratch: &OwnedFd, sources: &Sources) -> Result<(), Failure> {
+fn devices(plan: &Plan, scratch: &OwnedFd, sources: &Sources) -> Result<(), Failure> {
     let dev = piece(scratch, "dev", 0o755)?;
     attach(dev.as_fd(), None, Path::new("/dev")).at(Step::Attach, "/dev")?;
     for name in ["/dev/pts", "/dev/shm"] {
         fs::create_dir(name).at(Step::MakeDirectory, name)?;
     }
-    let links = [("fd", "/proc/self/fd"), ("stdin", "fd/0"), ("stdout", "fd/1"), ("stderr", "fd/2"), ("ptmx", "pts/ptmx")];
-    for (name, target) in links {
+    // The stranger may not open root's terminal by its own name, but everybody may open the one they are at.
+    let by_name = |stream: BorrowedFd<'_>| plan.identity == Identity::Stranger && isatty(stream);
+    let stream = |stream: BorrowedFd<'_>, number| if by_name(stream) { "tty" } else { number };
+    let (stdin, stdout, stderr) = (rustix::stdio::stdin(), rustix::stdio::stdout(), rustix::stdio::stderr());
+    let streams = [("stdin", stream(stdin, "fd/0")), ("stdout", stream(stdout, "fd/1")), ("stderr", stream(stderr, "fd/2"))];
+    for (name, target) in streams.into_iter().chain([("fd", "/proc/self/fd"), ("ptmx", "pts/ptmx")]) {
         symlink(target, Path::new("/dev").join(name)).at(Step::Write, name)?;
     }
     for (device, name) in &sources.devices {

@@ -50,8 +50,12 @@ fn both_outputs_stay_apart_and_a_closed_reader_ends_the_writer() {
         let place = Place::new(who);
         let output = place.shell(&[], "echo one; echo two >&2");
         assert_eq!((out(&output).as_str(), output.stderr.as_slice()), ("one", b"two\n".as_slice()), "{who:?}");
-        let piped = place.bare("bash");
-        let mut piped = piped;
+        // Pipes of the user's own: others' it may not open again, with or without a guard.
+        let script = "echo one > /dev/stdout; echo two > /dev/stderr; cat /dev/stdin";
+        let line = format!("echo three | {} -- sh -c '{script}' 2>&1 | cat", place.guard_program().display());
+        let by_name = place.bare("bash").args(["-c", &line]).output().unwrap();
+        assert_eq!(out(&by_name), "one\ntwo\nthree", "{who:?}: {}", words(&by_name));
+        let mut piped = place.bare("bash");
         let script = format!("set -o pipefail; {} -- yes | head -n 1; echo $?", place.guard_program().display());
         let output = piped.args(["-c", &script]).output().unwrap();
         assert_eq!(out(&output), "y\n141", "{who:?}: {}", words(&output));

@@ -52,6 +52,20 @@ fn the_command_reads_the_terminal_and_it_comes_back() {
 }
 
 #[test]
+fn the_terminal_can_be_opened_by_the_names_of_the_streams() {
+    // An ordinary user may open its own terminal; `script` gives it one.
+    for who in Who::BOTH {
+        let place = Place::new(who);
+        let line = format!(
+            "{} -- sh -c 'echo to-err > /dev/stderr; echo to-out > /dev/stdout; read x < /dev/stdin; echo got-$x'",
+            place.guard_program().display()
+        );
+        let shown = at_terminal(&place, &line, b"key\n");
+        assert!(["to-err", "to-out", "got-key"].iter().all(|word| shown.contains(word)), "{who:?}: {shown}");
+    }
+}
+
+#[test]
 fn the_interrupt_key_ends_the_command_and_the_loop_around_it() {
     for who in Who::BOTH {
         let place = Place::new(who);
