@@ -28,3 +28,6 @@ pub(crate) fn acceptor(files: &TlsFiles) -> Result<TlsAcceptor, ListenError> {
     config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
     Ok(TlsAcceptor::from(Arc::new(config)))
 }
+
+#[cfg(test)]
+mod tests;

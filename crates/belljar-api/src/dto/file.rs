@@ -112,6 +112,7 @@ pub(crate) struct AttributeValue {
 
 /// What a path is.
 #[derive(Debug, Serialize, ToSchema)]
+#[schema(as = File)]
 pub(crate) struct FileView {
     /// The path; if it is not UTF-8, an approximation.
     #[schema(example = "/tmp/hello.txt")]

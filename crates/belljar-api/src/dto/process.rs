@@ -92,6 +92,7 @@ pub(crate) struct ExecRequest {
 
 /// The end of a process: a code, or the signal that ended it.
 #[derive(Debug, Clone, Copy, Serialize, ToSchema)]
+#[schema(as = Exit)]
 pub(crate) struct ExitView {
     /// The code it exited with.
     #[schema(required = true, example = 0)]
@@ -106,6 +107,7 @@ pub(crate) struct ExitView {
 
 /// Bytes left out.
 #[derive(Debug, Clone, Copy, Serialize, ToSchema)]
+#[schema(as = Omitted)]
 pub(crate) struct OmittedView {
     /// The first byte that is missing.
     pub(crate) from: u64,
@@ -153,6 +155,7 @@ pub(crate) struct ExecResult {
 
 /// Positions in the output, in bytes since the start.
 #[derive(Debug, Clone, Copy, Serialize, ToSchema)]
+#[schema(as = Offsets)]
 pub(crate) struct OffsetsView {
     /// Of standard output; of a terminal, everything.
     pub(crate) stdout: u64,
@@ -162,6 +165,7 @@ pub(crate) struct OffsetsView {
 
 /// A process.
 #[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Process)]
 pub(crate) struct ProcessView {
     /// Its id.
     #[schema(example = "pk3v9m2x8c7p4q6w5z2n")]

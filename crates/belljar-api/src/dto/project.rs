@@ -21,6 +21,7 @@ pub(crate) struct QuotaRequest {
 
 /// How much a project may have at one time.
 #[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Quota)]
 pub(crate) struct QuotaView {
     /// Sandboxes.
     pub(crate) sandboxes: u32,
@@ -53,6 +54,7 @@ pub(crate) struct ProjectUpdate {
 
 /// A project.
 #[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Project)]
 pub(crate) struct ProjectView {
     /// Its name.
     #[schema(example = "team-a")]
@@ -102,6 +104,7 @@ pub(crate) struct KeysQuery {
 
 /// A key, without its secret.
 #[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Key)]
 pub(crate) struct KeyView {
     /// Its public name.
     #[schema(example = "kk3v9m2x8c7p4q6w5z2n")]
@@ -125,6 +128,7 @@ pub(crate) struct KeyView {
 
 /// A key that was just made.
 #[derive(Debug, Serialize, ToSchema)]
+#[schema(as = NewKey)]
 pub(crate) struct NewKeyView {
     /// What is kept of it.
     pub(crate) key: KeyView,

@@ -100,6 +100,7 @@ pub(crate) struct LeaseRequest {
 
 /// Limits as they are.
 #[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Limits)]
 pub(crate) struct LimitsView {
     /// Thousandths of a core.
     #[schema(example = 1000)]
@@ -120,6 +121,7 @@ pub(crate) struct LimitsView {
 
 /// How a sandbox ended.
 #[derive(Debug, Serialize, ToSchema)]
+#[schema(as = SandboxEnd)]
 pub(crate) struct EndView {
     /// `requested`, `lease-expired`, `idle`, `wall-time`, `out-of-memory`, `exited`, `not-made` or `lost`.
     #[schema(example = "requested")]
@@ -134,6 +136,7 @@ pub(crate) struct EndView {
 
 /// A sandbox.
 #[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Sandbox)]
 pub(crate) struct SandboxView {
     /// Its name for life.
     #[schema(example = "sk3v9m2x8c7p4q6w5z2n")]
@@ -225,6 +228,7 @@ pub(crate) struct ListQuery {
 
 /// What a sandbox used, as the host counts it.
 #[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Usage)]
 pub(crate) struct UsageView {
     /// CPU time in microseconds.
     pub(crate) cpu_micros: u64,
@@ -242,6 +246,7 @@ pub(crate) struct UsageView {
 
 /// What a sandbox looks like from inside. For people and dashboards: the sandbox could lie.
 #[derive(Debug, Serialize, ToSchema)]
+#[schema(as = GuestMetrics)]
 pub(crate) struct GuestMetricsView {
     /// Processors that can be used.
     pub(crate) cpus: u32,
@@ -261,6 +266,7 @@ pub(crate) struct GuestMetricsView {
 
 /// A port that a program inside listens on.
 #[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Port)]
 pub(crate) struct PortView {
     /// The port.
     #[schema(example = 8000)]
@@ -291,6 +297,7 @@ pub(crate) struct PortTokenRequest {
 
 /// Permission to reach one port.
 #[derive(Debug, Serialize, ToSchema)]
+#[schema(as = PortToken)]
 pub(crate) struct PortTokenView {
     /// Send it as the header `X-Belljar-Token`, or once as `?belljar_token=`.
     pub(crate) token: String,

@@ -7,6 +7,7 @@ use super::LimitsView;
 
 /// Whoever asks.
 #[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Caller)]
 pub(crate) struct WhoView {
     /// The key's public name.
     #[schema(example = "kk3v9m2x8c7p4q6w5z2n")]
@@ -21,6 +22,7 @@ pub(crate) struct WhoView {
 
 /// One thing that an engine looked at on this host.
 #[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Check)]
 pub(crate) struct CheckView {
     /// What was looked at.
     pub(crate) name: String,
@@ -35,6 +37,7 @@ pub(crate) struct CheckView {
 
 /// An engine.
 #[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Engine)]
 pub(crate) struct EngineView {
     /// Its class.
     #[schema(example = "gvisor")]
@@ -49,6 +52,7 @@ pub(crate) struct EngineView {
 
 /// What `auto` takes.
 #[derive(Debug, Serialize, ToSchema)]
+#[schema(as = AutoChoice)]
 pub(crate) struct AutoView {
     /// The class; `null` if nothing works.
     #[schema(required = true, example = "gvisor")]
@@ -59,6 +63,7 @@ pub(crate) struct AutoView {
 
 /// The server.
 #[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Server)]
 pub(crate) struct ServerView {
     /// Its version.
     #[schema(example = "0.1.0")]
@@ -88,6 +93,7 @@ pub(crate) struct ServerView {
 
 /// How the server is.
 #[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Health)]
 pub(crate) struct HealthView {
     /// `ok`.
     #[schema(example = "ok")]

@@ -7,6 +7,7 @@ use utoipa::{IntoParams, ToSchema};
 
 /// A template.
 #[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Template)]
 pub(crate) struct TemplateView {
     /// Its name.
     #[schema(example = "base")]
@@ -68,6 +69,7 @@ pub(crate) struct TemplateQuery {
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(tag = "type", rename_all = "lowercase")]
 #[schema(example = json!({"type": "progress", "text": "unpacking"}))]
+#[schema(as = BuildLine)]
 pub(crate) enum BuildLineView {
     /// What is being done.
     Progress {

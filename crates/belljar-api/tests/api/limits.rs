@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use axum::body::Body;
 use axum::http::{Method, header};
-use belljar_http::{Listen, Metrics, ServeLimits, Server};
+use belljar_http::{Gate, Listen, Metrics, Rate, ServeLimits, Server};
 use belljar_testkit::block_on;
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -91,6 +91,23 @@ async fn small(limits: ServeLimits) -> (Client, CancellationToken) {
     (client, stop)
 }
 
+#[test]
+fn a_key_that_asks_too_often_is_told_to_wait() {
+    block_on(async {
+        let scene = Scene::get().await;
+        let gate = Gate::new(Arc::clone(&scene.service), Some(Rate { per_second: 0.01, burst: 2.0 }));
+        let headers = |client: &Client| {
+            let value = format!("Bearer {}", client.key.as_deref().unwrap()).parse().unwrap();
+            axum::http::HeaderMap::from_iter([(header::AUTHORIZATION, value)])
+        };
+        assert!(gate.admit(&headers(&scene.ours)).await.is_ok() && gate.admit(&headers(&scene.ours)).await.is_ok());
+        let Err(problem) = gate.admit(&headers(&scene.ours)).await else { panic!("the third was let in") };
+        let answer = axum::response::IntoResponse::into_response(problem);
+        assert_eq!((answer.status().as_u16(), answer.headers().contains_key(header::RETRY_AFTER)), (429, true));
+        assert!(gate.admit(&headers(&scene.theirs)).await.is_ok(), "another key has its own rate");
+    });
+}
+
 async fn said(mut stream: TcpStream) -> String {
     let mut text = Vec::new();
     // A connection may be cut while it is read; what came before counts.
@@ -151,5 +168,102 @@ fn an_answer_under_way_is_finished_before_the_server_ends() {
         assert_eq!(working.await.unwrap()["stdout"], "done\n");
         assert!(TcpStream::connect(client.address).await.is_err(), "nobody listens any more");
         elsewhere.delete(&sandbox).await.ok();
+    });
+}
+
+#[test]
+fn odd_values_are_refused_and_break_nothing() {
+    block_on(async {
+        let ours = &Scene::get().await.ours;
+        let sandbox = ours.sandbox().await;
+        ours.post(&format!("{sandbox}/processes"), &json!({"id": "odd", "command": "sleep 1000", "stdin": true})).await.ok();
+        let most = u64::MAX;
+        let (process, files) = (format!("{sandbox}/processes/odd"), format!("{sandbox}/files"));
+        let long = "x".repeat(900_000);
+        let (post, get, put, patch) = (Method::POST, Method::GET, Method::PUT, Method::PATCH);
+        let asked = [
+            (&post, "/v1/sandboxes".to_owned(), Some(json!({"hostname": "a b"}))),
+            (&post, "/v1/sandboxes".to_owned(), Some(json!({"hostname": ""}))),
+            (&post, "/v1/sandboxes".to_owned(), Some(json!({"hostname": "h\u{0}"}))),
+            (&post, "/v1/sandboxes".to_owned(), Some(json!({"hostname": "h".repeat(300)}))),
+            (&post, "/v1/sandboxes".to_owned(), Some(json!({"limits": {"memory_bytes": most}}))),
+            (&post, "/v1/sandboxes".to_owned(), Some(json!({"limits": {"wall_time_seconds": most}}))),
+            (&post, "/v1/sandboxes".to_owned(), Some(json!({"idle_timeout_seconds": most}))),
+            (&post, "/v1/sandboxes".to_owned(), Some(json!({"metadata": {"": "x"}}))),
+            (&post, "/v1/sandboxes".to_owned(), Some(json!({"env": {"A": "b\u{0}"}}))),
+            (&patch, sandbox.clone(), Some(json!({"idle_timeout_seconds": 0}))),
+            (&post, format!("{sandbox}/lease"), Some(json!({"seconds": most}))),
+            (&post, format!("{sandbox}/exec"), Some(json!({"argv": ["echo", long]}))),
+            (&post, format!("{sandbox}/exec"), Some(json!({"argv": vec!["x"; 200_000]}))),
+            (&post, format!("{sandbox}/exec"), Some(json!({"command": "true", "user": "nobody-here"}))),
+            (&post, format!("{sandbox}/exec"), Some(json!({"command": "true", "cwd": "/nowhere"}))),
+            (&post, format!("{sandbox}/exec"), Some(json!({"command": "a\u{0}b"}))),
+            (&post, format!("{sandbox}/exec"), Some(json!({"command": "true", "timeout_seconds": 1e300}))),
+            (&post, format!("{sandbox}/exec"), Some(json!({"command": "true", "env": {"": "x"}}))),
+            (&post, format!("{sandbox}/processes"), Some(json!({"command": "true", "pty": {"columns": 0, "rows": 1}}))),
+            (&post, format!("{sandbox}/processes"), Some(json!({"command": "true", "spool": {"capacity_bytes": 1}}))),
+            (&post, format!("{sandbox}/processes"), Some(json!({"command": "true", "tag": "t".repeat(300)}))),
+            (&get, format!("{process}/output?stdout={most}"), None),
+            (&get, format!("{process}/output?stdout=-1"), None),
+            (&get, format!("{process}/wait?timeout_seconds=NaN"), None),
+            (&get, format!("{process}/wait?timeout_seconds=-1"), None),
+            (&post, format!("{process}/signal"), Some(json!({"signal": 65}))),
+            (&post, format!("{process}/resize"), Some(json!({"columns": 80, "rows": 24}))),
+            (&post, format!("{process}/stdin?offset=5"), Some(json!("x"))),
+            (&post, format!("{process}/stdin?offset={most}"), Some(json!("x"))),
+            (&get, format!("{files}?path=/tmp"), None),
+            (&get, format!("{files}?path=/dev/null/x"), None),
+            (&get, format!("{files}?path=/root/x"), None),
+            (&get, format!("{files}?path=%00"), None),
+            (&get, format!("{files}?path={}", "p".repeat(5000)), None),
+            (&put, format!("{files}?path=/tmp/x&offset={most}"), Some(json!("x"))),
+            (&put, format!("{files}?path=/tmp/x&offset={}", i64::MAX), Some(json!("x"))),
+            (&put, format!("{files}?path=/tmp"), Some(json!("x"))),
+            (&put, format!("{files}?path=/tmp/no/such/x"), Some(json!("x"))),
+            (&put, format!("{files}/xattr?path=/tmp&name=nope"), Some(json!({"value_base64": "eA=="}))),
+            (&put, format!("{files}/xattr?path=/tmp&name=user.%00"), Some(json!({"value_base64": "eA=="}))),
+            (&put, format!("{files}/xattr?path=/tmp&name={}", "n".repeat(300)), Some(json!({"value_base64": "eA=="}))),
+            (&get, format!("{files}/xattr?path=/tmp&name="), None),
+            (&patch, files.clone(), Some(json!({"path": "/tmp/none", "uid": u32::MAX}))),
+            (&patch, files.clone(), Some(json!({"path": "/etc/passwd", "uid": 0}))),
+            (&patch, files.clone(), Some(json!({"path": "/tmp"}))),
+            (&post, format!("{files}/mkdir"), Some(json!({"path": "/proc/x"}))),
+            (&post, format!("{files}/move"), Some(json!({"from": "/tmp", "to": "/tmp/in/itself"}))),
+            (&get, format!("{files}/list?path=/etc/passwd"), None),
+            (&get, format!("{files}/watch?path=/nowhere"), None),
+            (&get, format!("{files}/search?path=/nowhere"), None),
+            (&get, format!("{files}/search?path=/etc&content="), None),
+            (&post, format!("{sandbox}/ports/0/token"), Some(json!({}))),
+            (&post, format!("{sandbox}/ports/80/token"), Some(json!({"expires_in_seconds": 0}))),
+        ];
+        let mut broken = Vec::new();
+        for (method, path, body) in asked {
+            let shown = format!(
+                "{method} {} {}",
+                &path[..path.len().min(120)],
+                body.as_ref().map_or_else(String::new, |body| body.to_string().chars().take(80).collect())
+            );
+            let asking = tokio::time::timeout(Duration::from_secs(60), async {
+                if body.as_ref().is_some_and(serde_json::Value::is_string) {
+                    ours.send(ours.request(method.clone(), &path).body(Body::from("x")).unwrap()).await
+                } else {
+                    ours.ask(method.clone(), &path, body.as_ref()).await
+                }
+            });
+            match asking.await {
+                Err(_) => broken.push(format!("{shown}: no answer")),
+                Ok(answer) if answer.status.is_success() => {
+                    let last = answer.lines().pop().unwrap_or_default();
+                    if last["type"] != "error" && last["type"] != "failed" {
+                        broken.push(format!("{shown}: taken, {}", String::from_utf8_lossy(&answer.body[..answer.body.len().min(300)])));
+                    }
+                }
+                Ok(answer) if answer.status.is_client_error() => assert!(answer.json()["code"].is_string(), "{shown}"),
+                Ok(answer) => broken.push(format!("{shown}: {}", String::from_utf8_lossy(&answer.body))),
+            }
+        }
+        assert!(broken.is_empty(), "{}", broken.join("\n"));
+        assert_eq!(ours.run(&sandbox, "echo well").await["stdout"], "well\n");
+        ours.delete(&sandbox).await.ok();
     });
 }

@@ -25,6 +25,7 @@ const ADMIN: &str = "bj_00112233445566778899aabbccddeeff00112233";
 
 /// The server and the keys to it.
 pub(crate) struct Scene {
+    pub(crate) service: Arc<Service>,
     pub(crate) router: axum::Router,
     pub(crate) admin: Client,
     pub(crate) ours: Client,
@@ -70,7 +71,7 @@ impl Scene {
         let router =
             belljar_api::router(state).route("/test/panic", axum::routing::get(async || -> StatusCode { panic!("a handler that breaks") }));
         let front = Front {
-            service,
+            service: Arc::clone(&service),
             gate,
             port_tokens,
             domain: Some(DOMAIN.to_owned()),
@@ -86,7 +87,7 @@ impl Scene {
         let admin = Client { address, key: Some(ADMIN.to_owned()) };
         let ours = admin.member("ours").await;
         let theirs = admin.member("theirs").await;
-        Self { router, admin, ours, theirs }
+        Self { service, router, admin, ours, theirs }
     }
 }
 
