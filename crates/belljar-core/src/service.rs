@@ -164,9 +164,10 @@ impl Service {
             None => self.stored(&before.project, &before.id).await?,
         };
         match &sandbox.end {
-            Some(SandboxEnd { cause: belljar_types::EndCause::NotMade, detail, .. }) => {
-                Err(CoreError::NotMade { id: sandbox.id.clone(), detail: format!("{detail} (use another idempotency key to try again)") })
-            }
+            Some(SandboxEnd { cause: belljar_types::EndCause::NotMade, detail, .. }) => Err(CoreError::NotMade {
+                id: sandbox.id.clone(),
+                detail: format!("{detail} (nothing was made; the same request may be sent again)"),
+            }),
             _ => Ok(sandbox),
         }
     }

@@ -186,7 +186,8 @@ pub trait Store: Send + Sync {
     /// Starts a new epoch, higher than all before, and sums up anew what each project has.
     async fn begin_epoch(&self) -> Result<Epoch, StoreError>;
 
-    /// Enters a new sandbox (state `creating`) if its project's quota has room; or finds the one that the same request made.
+    /// Enters a new sandbox (state `creating`) if its project's quota has room; or finds the one that the same request made. One that
+    /// ended as [`belljar_types::EndCause::NotMade`] was none: the request may have its effect now.
     async fn reserve(&self, epoch: Epoch, sandbox: &Sandbox, once: Option<&Once>) -> Result<Reserved, StoreError>;
 
     /// The sandbox that the same request made before, if it did: for when there is no room to try [`Store::reserve`].

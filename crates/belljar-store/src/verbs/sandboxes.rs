@@ -3,7 +3,7 @@
 //! Reserve and record are on the way of every create: one transaction each, of as few statements as can be, all prepared.
 
 use belljar_ports::{Once, Reserved, StoreError, Unreadable};
-use belljar_types::{Epoch, ExecutionId, ProjectId, Sandbox, SandboxId, SandboxState, Timestamp, escape_untrusted};
+use belljar_types::{EndCause, Epoch, ExecutionId, ProjectId, Sandbox, SandboxId, SandboxState, Timestamp, escape_untrusted};
 use sqlx::Row as _;
 
 use super::epochs::{commit, fenced};
@@ -29,7 +29,7 @@ pub(super) async fn reserve(store: &Backend, epoch: Epoch, sandbox: &Sandbox, on
 /// Claims an idempotency key for this sandbox, or finds the sandbox that has it.
 async fn claim(transaction: &mut Transaction, sandbox: &Sandbox, once: &Once) -> Result<Option<Sandbox>, StoreError> {
     let (key, fingerprint) = (digest::of(&once.key), digest::hex(&once.fingerprint));
-    // More than one round only if the owner is forgotten between the two statements.
+    // More than one round only if the owner is forgotten, or its key inherited, between the two statements.
     loop {
         let claimed = sqlx::query(
             "INSERT INTO idempotency (project, key, fingerprint, sandbox, used_at) VALUES ($1, $2, $3, $4, $5)
@@ -46,14 +46,35 @@ async fn claim(transaction: &mut Transaction, sandbox: &Sandbox, once: &Once) ->
         if claimed.rows_affected() == 1 {
             return Ok(None);
         }
-        if let Some(owner) = owner_of(&mut **transaction, &sandbox.project, once).await? {
-            return Ok(Some(owner));
+        match owner_of(&mut **transaction, &sandbox.project, once).await? {
+            Some(owner) if !was_not_made(&owner) => return Ok(Some(owner)),
+            Some(owner) if inherit(transaction, sandbox, &key, &owner.id).await? => return Ok(None),
+            _ => {}
         }
     }
 }
 
 pub(super) async fn repeated(store: &Backend, project: &ProjectId, once: &Once) -> Result<Option<Sandbox>, StoreError> {
-    owner_of(&store.read, project, once).await
+    Ok(owner_of(&store.read, project, once).await?.filter(|owner| !was_not_made(owner)))
+}
+
+/// A request that made nothing, because the server died over it or the engine failed, had no effect yet and may have it now.
+fn was_not_made(sandbox: &Sandbox) -> bool {
+    sandbox.end.as_ref().is_some_and(|end| sandbox.state.has_ended() && end.cause == EndCause::NotMade)
+}
+
+/// Takes a key over from a sandbox that was not made. Says `false` if somebody else was faster.
+async fn inherit(transaction: &mut Transaction, sandbox: &Sandbox, key: &str, from: &SandboxId) -> Result<bool, StoreError> {
+    let inherited = sqlx::query("UPDATE idempotency SET sandbox = $3, used_at = $5 WHERE project = $1 AND key = $2 AND sandbox = $4")
+        .bind(sandbox.project.as_str())
+        .bind(key)
+        .bind(sandbox.id.as_str())
+        .bind(from.as_str())
+        .bind(moment(sandbox.created_at))
+        .execute(&mut **transaction)
+        .await
+        .map_err(failed("cannot take over an idempotency key"))?;
+    Ok(inherited.rows_affected() == 1)
 }
 
 /// The sandbox that has an idempotency key, if the request was the same.

@@ -37,7 +37,7 @@ on_both! {
     quota: each_resource_is_bounded_and_named, fifty_at_once_get_exactly_what_there_is_room_for, the_end_frees_what_was_charged,
         a_new_epoch_sums_up_anew, what_a_project_has_stays_when_its_quota_shrinks;
     once: the_same_request_finds_its_sandbox, the_same_key_for_another_request_is_refused, fifty_equal_requests_make_one_sandbox,
-        a_refused_request_leaves_its_key_free;
+        a_refused_request_leaves_its_key_free, a_request_that_made_nothing_may_be_sent_again;
     paging: a_thousand_of_one_moment_are_each_listed_once, filters_let_through_what_they_say, pages_agree_with_a_model;
     projects: projects_come_and_go, a_project_with_live_sandboxes_stays, projects_do_not_see_each_other, keys_are_found_by_their_hash;
     damage: one_bad_row_is_one_bad_row, a_bad_key_is_refused_and_left_out, a_newer_schema_is_refused, opening_again_keeps_everything,

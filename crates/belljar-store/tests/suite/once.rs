@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use belljar_ports::{Once, Reserved, StoreError};
-use belljar_types::{Quota, SandboxState, Timestamp};
+use belljar_types::{EndCause, Quota, SandboxEnd, SandboxState, Timestamp};
 
 use crate::bed::{Bed, UNBOUNDED, sandbox};
 
@@ -31,6 +31,23 @@ pub(crate) async fn the_same_request_finds_its_sandbox(bed: &Bed) {
     // Made at 1,000,000; forgotten after that.
     bed.store.forget(bed.epoch, Timestamp(1_000_001)).await.unwrap();
     assert_eq!(bed.store.reserve(bed.epoch, &sandbox(&project), Some(&once("a", 2))).await.unwrap(), Reserved::New);
+}
+
+pub(crate) async fn a_request_that_made_nothing_may_be_sent_again(bed: &Bed) {
+    let mut first = sandbox(&bed.project);
+    bed.store.reserve(bed.epoch, &first, Some(&once("a", 1))).await.unwrap();
+    let was = first.state;
+    first.state = SandboxState::Failed;
+    first.end = Some(SandboxEnd { cause: EndCause::NotMade, detail: "the server ended".to_owned(), at: Timestamp(1_000_000) });
+    bed.store.record(bed.epoch, was, first.execution(), &first).await.unwrap();
+    assert_eq!(bed.store.repeated(&bed.project, &once("a", 1)).await.unwrap(), None);
+    let other = bed.store.reserve(bed.epoch, &sandbox(&bed.project), Some(&once("a", 2))).await;
+    assert!(matches!(&other, Err(StoreError::KeyReused { .. })), "{other:?}");
+    let second = sandbox(&bed.project);
+    assert_eq!(bed.store.reserve(bed.epoch, &second, Some(&once("a", 1))).await.unwrap(), Reserved::New);
+    let third = bed.store.reserve(bed.epoch, &sandbox(&bed.project), Some(&once("a", 1))).await.unwrap();
+    assert_eq!(third, Reserved::Before(Box::new(second)), "and then it has had its effect");
+    assert_eq!(bed.count().await, 2);
 }
 
 pub(crate) async fn the_same_key_for_another_request_is_refused(bed: &Bed) {
