@@ -36,6 +36,8 @@ impl Census {
             ("cgroups", cgroups(Path::new("/sys/fs/cgroup"), &tag)),
             ("sandbox disks", entries(&scope.data_dir.join("pool/sandboxes"))),
             ("sandbox homes", entries(&scope.data_dir.join("sandboxes"))),
+            ("snapshots", entries(&scope.data_dir.join("snapshots")) + entries(&scope.data_dir.join("pool/snapshots"))),
+            ("captures of paused sandboxes", entries(&scope.data_dir.join("pool/paused"))),
             ("half-made layers", entries(&scope.data_dir.join("pool/staging"))),
             ("quota groups", quota_groups(&scope.data_dir.join("pool"))),
             ("open files of this process", entries(Path::new("/proc/self/fd"))),

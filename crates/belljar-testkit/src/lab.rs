@@ -80,12 +80,15 @@ impl Lab {
         LAB.get_or_init(open).await
     }
 
-    /// Destroys every sandbox: those of tests that failed, or of a maker that was killed.
+    /// Destroys every sandbox and snapshot: those of tests that failed, or of a maker that was killed.
     pub async fn clear(&self) -> Result<(), RuntimeError> {
         for class in [IsolationClass::Container, IsolationClass::Gvisor] {
             let runtime = self.runtime(class);
             for found in runtime.inventory().await? {
                 runtime.destroy(&found.id).await?;
+            }
+            for snapshot in runtime.snapshots().await? {
+                runtime.remove_snapshot(&snapshot.id).await?;
             }
         }
         self.host.settle().await;
@@ -177,6 +180,6 @@ fn chain(error: &dyn std::error::Error) -> String {
     text
 }
 
-fn repository() -> PathBuf {
+pub(crate) fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).expect("crates/belljar-testkit is two levels down").to_owned()
 }

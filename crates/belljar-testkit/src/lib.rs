@@ -7,8 +7,10 @@ mod census;
 mod lab;
 mod run;
 mod scale;
+mod server;
 
 pub use census::{Census, Scope};
 pub use lab::{Lab, LabError, Sandbox, block_on};
 pub use run::{Finished, path, pattern, run, run_spec, sh, sha256};
 pub use scale::{Dice, full, scaled};
+pub use server::ServerProcess;

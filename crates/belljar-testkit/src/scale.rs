@@ -26,6 +26,11 @@ impl Dice {
         {
             println!("{test}: BELLJAR_SEED={seed}");
         }
+        Self::seeded(seed)
+    }
+
+    /// Chance that begins with this number: for whoever runs beside others and must not depend on who is faster.
+    pub fn seeded(seed: u64) -> Self {
         Self { state: seed | 1 }
     }
 

@@ -9,12 +9,16 @@ mod files;
 mod life;
 #[path = "conformance/limits.rs"]
 mod limits;
+#[path = "conformance/memory.rs"]
+mod memory;
 #[path = "conformance/output.rs"]
 mod output;
 #[path = "conformance/processes.rs"]
 mod processes;
 #[path = "conformance/refusals.rs"]
 mod refusals;
+#[path = "conformance/state.rs"]
+mod state;
 #[path = "conformance/terminal.rs"]
 mod terminal;
 #[path = "conformance/work.rs"]
@@ -51,6 +55,15 @@ on_every_class! {
     life::{
         destroying_leaves_nothing, a_sandbox_outlives_its_maker, pausing_stops_and_resuming_goes_on, usage_is_counted,
         ports_are_listed_and_reached, metrics_make_sense, what_it_cannot_do_it_says_before, a_sandbox_that_ends_says_why,
+    },
+    state::{
+        forks_have_the_files_and_go_their_own_way, a_snapshot_in_the_middle_of_writing_is_consistent, a_fork_of_many_files_copies_none,
+        a_fork_meets_its_own_disk_limit, rolling_back_brings_the_files_back, a_pause_without_memory_keeps_the_files,
+        snapshots_are_listed_and_leave_nothing,
+    },
+    memory::{
+        everything_goes_on_after_a_pause_and_a_restart, forks_of_a_warm_interpreter_share_nothing_but_the_past,
+        memory_and_files_are_of_one_moment, rolling_back_brings_memory_back, what_cannot_be_written_down_is_said_and_runs_on,
     },
     refusals::{bad_requests_name_what_is_wrong_and_change_nothing, bad_specs_leave_nothing, an_id_in_use_is_refused},
     work::{compilers_and_interpreters_work, packages_install_from_registries, a_web_server_serves, a_closed_sandbox_reaches_nothing},

@@ -1,6 +1,6 @@
 //! Drives the laboratory from outside, for suites that must kill what they test: a maker that is shot, and whoever comes after it.
 //!
-//! `lab prepare` makes the template; `lab make CLASS` creates and destroys until it is killed; `lab recover` destroys whatever is there and
+//! `lab prepare` makes the template; `lab scope` does too, clears away what is left of earlier tests, and says where it all is; `lab make CLASS` creates and destroys until it is killed; `lab recover` destroys whatever is there and
 //! prints a census; `lab close` leaves the machine as it was found.
 #![allow(clippy::print_stdout, reason = "the suites read what it prints")]
 
@@ -15,6 +15,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     block_on(async {
         match arguments[..] {
             ["prepare"] => println!("template {} is ready", Lab::open().await?.template.name),
+            ["scope"] => {
+                let lab = Lab::open().await?;
+                lab.clear().await?;
+                let scope = lab.scope();
+                println!("{}", serde_json::json!({ "instance": scope.instance, "data_dir": scope.data_dir }));
+            }
             ["make", "container"] => make(IsolationClass::Container).await?,
             ["make", "gvisor"] => make(IsolationClass::Gvisor).await?,
             ["recover"] => recover().await?,
@@ -23,7 +29,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                 lab.clear().await?;
                 lab.host.close().await?;
             }
-            _ => return Err("usage: lab prepare | make container|gvisor | recover | close".into()),
+            _ => return Err("usage: lab prepare | scope | make container|gvisor | recover | close".into()),
         }
         Ok(())
     })

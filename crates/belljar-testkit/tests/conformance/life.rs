@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use belljar_ports::{Presence, RuntimeError, SnapshotKind};
+use belljar_ports::{MemoryState, Presence, RuntimeError, SnapshotKind};
 use belljar_testkit::{Lab, path, run, sh};
-use belljar_types::{EndReason, Execution, IsolationClass, OutputEvent, Overflow, ProcessSpec, SnapshotId};
+use belljar_types::{EndReason, Execution, ExecutionId, IsolationClass, OutputEvent, Overflow, ProcessSpec, SnapshotId};
 use bytes::Bytes;
 use futures_util::StreamExt;
 
@@ -72,25 +72,30 @@ pub(crate) async fn pausing_stops_and_resuming_goes_on(class: IsolationClass) {
     let lab = Lab::get().await;
     let sandbox = lab.sandbox(class).await;
     let id = &sandbox.execution.sandbox;
-    if sandbox.runtime.capabilities().pause.is_none() {
-        assert!(matches!(sandbox.runtime.pause(id).await, Err(RuntimeError::Unsupported { .. })));
+    let Some(memory) = sandbox.runtime.capabilities().pause else {
+        assert!(matches!(sandbox.runtime.pause(id, SnapshotKind::Memory).await, Err(RuntimeError::Unsupported { .. })));
         return sandbox.destroy().await;
-    }
+    };
     let ticker = "import time\nn = 0\nwhile True:\n    n += 1\n    open('/home/user/n', 'w').write(str(n))\n    time.sleep(0.01)";
     sandbox.guest.start(&ProcessSpec::new(["/usr/bin/python3", "-c", ticker])).await.unwrap();
     until(|| async { sh(&*sandbox.guest, "cat n 2>/dev/null || true").await.text().parse::<u64>().unwrap_or(0) > 10 }).await;
-    sandbox.runtime.pause(id).await.unwrap();
+    sandbox.runtime.pause(id, SnapshotKind::Memory).await.unwrap();
     let used = sandbox.runtime.usage(id).await.unwrap().cpu_micros;
     tokio::time::sleep(Duration::from_secs(1)).await;
     assert_eq!(sandbox.runtime.usage(id).await.unwrap().cpu_micros, used, "a paused sandbox uses no CPU at all");
-    assert!(
-        sandbox.runtime.inventory().await.unwrap().iter().any(|found| &found.id == id && matches!(found.presence, Presence::Frozen(_)))
-    );
-    sandbox.runtime.resume(id).await.unwrap();
-    let before: u64 = sh(&*sandbox.guest, "cat n").await.text().parse().unwrap_or(0);
-    until(|| async { sh(&*sandbox.guest, "cat n").await.text().parse::<u64>().unwrap_or(0) > before + 5 }).await;
+    let found = sandbox.runtime.inventory().await.unwrap();
+    let presence = &found.iter().find(|found| &found.id == id).unwrap().presence;
+    match memory {
+        MemoryState::OnDisk => assert_eq!(presence, &Presence::Paused { memory: true }),
+        MemoryState::Resident | MemoryState::Lost => assert_eq!(presence, &Presence::Frozen(sandbox.execution.clone())),
+    }
+    let resumed = sandbox.runtime.resume(id, &ExecutionId::random()).await.unwrap();
+    assert_eq!(resumed == sandbox.execution, memory == MemoryState::Resident, "what never left is the same run");
+    let guest = sandbox.runtime.guest(id).await.unwrap();
+    let before: u64 = sh(&*guest, "cat n").await.text().parse().unwrap_or(0);
+    until(|| async { sh(&*guest, "cat n").await.text().parse::<u64>().unwrap_or(0) > before + 5 }).await;
     // A paused sandbox can be destroyed as well.
-    sandbox.runtime.pause(id).await.unwrap();
+    sandbox.runtime.pause(id, SnapshotKind::Memory).await.unwrap();
     sandbox.destroy().await;
 }
 
