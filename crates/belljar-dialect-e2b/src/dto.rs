@@ -1,0 +1,13 @@
+//! The shapes of E2B's requests and answers, as they are on the wire. Unknown fields are ignored: clients are newer or older than this.
+
+mod filesystem;
+mod process;
+mod sandbox;
+mod template;
+
+pub(crate) use filesystem::{
+    CreateWatcher, Entry, Event, EventEnvelope, ListDir, Move, OfPath, OfWatcher, UploadedFile, Uploads, WatchDir,
+};
+pub(crate) use process::{Input, OfProcess, PtySizeDto, Selector, SendInput, SendSignal, Start, StreamInput, Update};
+pub(crate) use sandbox::{Connect, ListQuery, Metric, MetricsQuery, NetworkDto, NewSandbox, Refresh, SandboxDetail, SandboxDto, Timeout};
+pub(crate) use template::{TemplateAlias, TemplateDto};

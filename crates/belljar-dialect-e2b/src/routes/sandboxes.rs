@@ -1,0 +1,155 @@
+//! One sandbox of the control plane: make, show, end, and how long it lives.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode};
+use belljar_core::Lease;
+use belljar_http::Authenticated;
+use belljar_types::{Sandbox, SandboxId, SandboxState};
+use sha2::{Digest, Sha256};
+
+use super::extract::{Given, Which};
+use crate::dto::{Connect, NetworkDto, NewSandbox, Refresh, SandboxDetail, SandboxDto, Timeout};
+use crate::errors::ApiError;
+use crate::state::E2bState;
+use crate::translate::{create_request, detail, network_of, sandbox_dto};
+
+/// Seconds a sandbox lives when its maker does not say, by the path it was made on.
+const TIMEOUT_V1: u64 = 15;
+const TIMEOUT_V2: u64 = 300;
+/// Seconds a refresh adds when its sender does not say.
+const REFRESH: u64 = 15;
+/// The longest key the core takes as it is.
+const PLAIN_KEY: usize = 128;
+
+type Answer<T> = Result<T, ApiError>;
+
+pub(super) async fn create_v1(
+    State(state): State<E2bState>,
+    who: Authenticated,
+    headers: HeaderMap,
+    Given(new): Given<NewSandbox>,
+) -> Answer<(StatusCode, Json<SandboxDto>)> {
+    create(&state, &who, &headers, new, TIMEOUT_V1).await
+}
+
+pub(super) async fn create_v2(
+    State(state): State<E2bState>,
+    who: Authenticated,
+    headers: HeaderMap,
+    Given(new): Given<NewSandbox>,
+) -> Answer<(StatusCode, Json<SandboxDto>)> {
+    create(&state, &who, &headers, NewSandbox { secure: Some(true), ..new }, TIMEOUT_V2).await
+}
+
+async fn create(
+    state: &E2bState,
+    who: &Authenticated,
+    headers: &HeaderMap,
+    new: NewSandbox,
+    timeout: u64,
+) -> Answer<(StatusCode, Json<SandboxDto>)> {
+    let request = create_request(new, timeout, idempotency_key(headers)?)?;
+    let sandbox = state.service.create(who, request).await?;
+    state.known.note(&sandbox.id, &sandbox.project);
+    Ok((StatusCode::CREATED, Json(sandbox_dto(&sandbox, &state.tokens, state.domain.as_deref()))))
+}
+
+fn idempotency_key(headers: &HeaderMap) -> Answer<Option<String>> {
+    let Some(key) = headers.get("idempotency-key") else { return Ok(None) };
+    let key = key.to_str().ok().filter(|key| (1..=255).contains(&key.len()));
+    let key = key.ok_or_else(|| ApiError::bad_request("Idempotency-Key must be 1 to 255 visible characters"))?;
+    if key.len() <= PLAIN_KEY {
+        return Ok(Some(key.to_owned()));
+    }
+    Ok(Some(Sha256::digest(key.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()))
+}
+
+pub(super) async fn show(State(state): State<E2bState>, who: Authenticated, Which(id): Which) -> Answer<Json<SandboxDetail>> {
+    let sandbox = live(&state, &who, &id).await?;
+    Ok(Json(detail(&sandbox, &state.tokens, state.domain.as_deref())))
+}
+
+pub(super) async fn kill(State(state): State<E2bState>, who: Authenticated, Which(id): Which) -> Answer<StatusCode> {
+    live(&state, &who, &id).await?;
+    state.service.kill(&who, &id).await?;
+    state.known.forget(&id);
+    state.watchers.forget(&id);
+    Ok(StatusCode::NO_CONTENT)
+}
+
+pub(super) async fn connect(
+    State(state): State<E2bState>,
+    who: Authenticated,
+    Which(id): Which,
+    Given(connect): Given<Connect>,
+) -> Answer<Json<SandboxDto>> {
+    live(&state, &who, &id).await?;
+    let lease = Lease::AtLeast(Duration::from_secs(connect.timeout.unwrap_or(TIMEOUT_V2).max(1)));
+    let sandbox = state.service.set_lease(&who, &id, lease).await?;
+    Ok(Json(sandbox_dto(&sandbox, &state.tokens, state.domain.as_deref())))
+}
+
+/// Only what is paused can be resumed, and nothing is ever paused here.
+pub(super) async fn resume(State(state): State<E2bState>, who: Authenticated, Which(id): Which) -> Answer<Json<SandboxDto>> {
+    live(&state, &who, &id).await?;
+    Err(ApiError::new(StatusCode::CONFLICT, format!("sandbox {id} is already running")))
+}
+
+pub(super) async fn timeout(
+    State(state): State<E2bState>,
+    who: Authenticated,
+    Which(id): Which,
+    Given(Timeout { timeout }): Given<Timeout>,
+) -> Answer<StatusCode> {
+    live(&state, &who, &id).await?;
+    if timeout == 0 {
+        state.service.kill(&who, &id).await?;
+    } else {
+        state.service.set_lease(&who, &id, Lease::FromNow(Duration::from_secs(timeout))).await?;
+    }
+    Ok(StatusCode::NO_CONTENT)
+}
+
+pub(super) async fn refresh(
+    State(state): State<E2bState>,
+    who: Authenticated,
+    Which(id): Which,
+    Given(Refresh { duration }): Given<Refresh>,
+) -> Answer<StatusCode> {
+    live(&state, &who, &id).await?;
+    let duration = duration.unwrap_or(REFRESH);
+    if duration > 3600 {
+        return Err(ApiError::bad_request("duration must be at most 3600 seconds"));
+    }
+    state.service.set_lease(&who, &id, Lease::AtLeast(Duration::from_secs(duration.max(1)))).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// A sandbox's network is decided when it is made: what would change it is refused.
+pub(super) async fn network(
+    State(state): State<E2bState>,
+    who: Authenticated,
+    Which(id): Which,
+    Given(network): Given<NetworkDto>,
+) -> Answer<StatusCode> {
+    let sandbox = live(&state, &who, &id).await?;
+    if network_of(None, &network)? == sandbox.spec.network {
+        Ok(StatusCode::NO_CONTENT)
+    } else {
+        Err(ApiError::unsupported("changing the network of a running sandbox"))
+    }
+}
+
+/// A sandbox that E2B's clients would still call one. For them, what has ended is not there.
+pub(super) async fn live(state: &E2bState, who: &Authenticated, id: &SandboxId) -> Answer<Arc<Sandbox>> {
+    let sandbox = state.service.sandbox(who, id).await?;
+    if sandbox.state.has_ended() || sandbox.state == SandboxState::Stopping {
+        return Err(ApiError::no_sandbox(id.as_str()));
+    }
+    state.known.note(&sandbox.id, &sandbox.project);
+    Ok(sandbox)
+}

@@ -1,0 +1,74 @@
+//! The two tokens E2B gives out with a sandbox: one opens its daemon, one its ports. Neither is stored: the server's own signature says that
+//! it made them, and for which sandbox of which project.
+
+use std::sync::Arc;
+
+use belljar_http::{PortGrant, PortTokens};
+use belljar_types::{KeyId, ProjectId, SandboxId, Timestamp};
+
+/// No program can listen on port 0, so that no token for a port is ever one of these.
+const NO_PORT: u16 = 0;
+/// Stand in for the key that asked: real keys' names begin with `k`, so that no other signed token is one of these.
+const DAEMON: &str = "e2bdaemonaccess0";
+const TRAFFIC: &str = "e2btrafficaccess";
+
+/// Makes and checks them.
+#[derive(Clone)]
+pub(crate) struct Tokens(Arc<PortTokens>);
+
+impl Tokens {
+    pub(crate) fn new(signer: Arc<PortTokens>) -> Self {
+        Self(signer)
+    }
+
+    /// Opens the daemon of a sandbox, for as long as the sandbox lives.
+    pub(crate) fn daemon(&self, sandbox: &SandboxId, project: &ProjectId) -> String {
+        self.sign(sandbox, project, DAEMON)
+    }
+
+    /// Opens the ports of a sandbox whose ports are not public.
+    pub(crate) fn traffic(&self, sandbox: &SandboxId, project: &ProjectId) -> String {
+        self.sign(sandbox, project, TRAFFIC)
+    }
+
+    /// Whose sandbox it is, if the token opens its daemon.
+    pub(crate) fn check_daemon(&self, sandbox: &SandboxId, token: &str) -> Option<ProjectId> {
+        self.check(sandbox, token, DAEMON)
+    }
+
+    /// Whose sandbox it is, if the token opens its ports.
+    pub(crate) fn check_traffic(&self, sandbox: &SandboxId, token: &str) -> Option<ProjectId> {
+        self.check(sandbox, token, TRAFFIC)
+    }
+
+    fn sign(&self, sandbox: &SandboxId, project: &ProjectId, purpose: &str) -> String {
+        let key: KeyId = purpose.parse().expect("a key id as written above");
+        self.0.sign(sandbox, NO_PORT, &PortGrant { project: project.clone(), key, expires_at: Timestamp(u64::MAX) })
+    }
+
+    fn check(&self, sandbox: &SandboxId, token: &str, purpose: &str) -> Option<ProjectId> {
+        let grant = self.0.verify(sandbox, NO_PORT, token)?;
+        (grant.key.as_str() == purpose).then_some(grant.project)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_opens_one_thing_of_one_sandbox() {
+        let signer = Arc::new(PortTokens::new([3; 32]));
+        let tokens = Tokens::new(Arc::clone(&signer));
+        let (sandbox, other) = (SandboxId::random(), SandboxId::random());
+        let project: ProjectId = "default".parse().unwrap();
+        let token = tokens.daemon(&sandbox, &project);
+        assert_eq!(tokens.daemon(&sandbox, &project), token, "the same token at every connect");
+        assert_eq!(tokens.check_daemon(&sandbox, &token), Some(project.clone()));
+        assert_eq!(tokens.check_daemon(&other, &token), None);
+        assert_eq!(tokens.check_traffic(&sandbox, &token), None);
+        assert_eq!(tokens.check_daemon(&sandbox, &tokens.traffic(&sandbox, &project)), None);
+        let for_a_port = PortGrant { project, key: KeyId::random(), expires_at: Timestamp(u64::MAX) };
+        assert_eq!(tokens.check_daemon(&sandbox, &signer.sign(&sandbox, 0, &for_a_port)), None);
+    }
+}

@@ -1,0 +1,19 @@
+//! Between E2B's words and Belljar's, without I/O.
+
+mod entry;
+mod exit;
+mod http;
+mod list;
+mod marks;
+mod path;
+mod request;
+mod sandbox;
+
+pub(crate) use entry::{entry, event_kind};
+pub(crate) use exit::end_event;
+pub(crate) use http::{Encoding, Wanted, content_type, disposition, encoding, wanted};
+pub(crate) use list::{ListPlan, next_token};
+pub(crate) use marks::Marks;
+pub(crate) use path::{base_name, clean, guest_path, resolve_link, sort_depth_first};
+pub(crate) use request::{create_request, network_of, template_name};
+pub(crate) use sandbox::{ENVD_VERSION, cpu_count, detail, moment, sandbox_dto};

@@ -1,0 +1,109 @@
+//! What a client wants a sandbox to be. What cannot be done is refused here, never left out in silence.
+
+use std::time::Duration;
+
+use belljar_core::CreateSandbox;
+use belljar_types::{Network, TemplateName};
+
+use super::Marks;
+use crate::dto::{NetworkDto, NewSandbox};
+use crate::errors::ApiError;
+
+const EVERYTHING: [&str; 2] = ["0.0.0.0/0", "::/0"];
+
+/// The core's request. `default_timeout` is in seconds.
+pub(crate) fn create_request(new: NewSandbox, default_timeout: u64, idempotency_key: Option<String>) -> Result<CreateSandbox, ApiError> {
+    let nothing = NetworkDto::default();
+    let network = new.network.as_ref().unwrap_or(&nothing);
+    if new.auto_pause == Some(true) || new.auto_resume.is_some_and(|resume| resume.enabled) {
+        return Err(ApiError::unsupported("pausing a sandbox when its timeout is reached (autoPause, autoResume)"));
+    }
+    if new.iam.as_ref().is_some_and(|iam| !iam.is_null()) {
+        return Err(ApiError::unsupported("identity tokens (iam)"));
+    }
+    if new.volume_mounts.as_ref().is_some_and(|mounts| !mounts.is_empty()) {
+        return Err(ApiError::unsupported("mounting volumes (volumeMounts)"));
+    }
+    if network.mask_request_host.is_some() {
+        return Err(ApiError::unsupported("another Host header for programs (network.maskRequestHost)"));
+    }
+    let marks = Marks { secure: new.secure != Some(false), public_ports: network.allow_public_traffic != Some(false) };
+    let mut metadata = new.metadata.unwrap_or_default();
+    marks.put(&mut metadata);
+    Ok(CreateSandbox {
+        template: Some(template_name(&new.template_id)?),
+        network: network_of(new.allow_internet_access, network)?,
+        env: new.env_vars.unwrap_or_default(),
+        metadata,
+        lease: Some(Duration::from_secs(new.timeout.unwrap_or(default_timeout))),
+        idempotency_key,
+        ..CreateSandbox::default()
+    })
+}
+
+/// All or nothing may go out; anything between is refused.
+pub(crate) fn network_of(internet: Option<bool>, network: &NetworkDto) -> Result<Network, ApiError> {
+    let is_everything = |rule: &String| EVERYTHING.contains(&rule.as_str());
+    let allowed = network.allow_out.as_deref().unwrap_or_default();
+    let denied = network.deny_out.as_deref().unwrap_or_default();
+    let has_rules = network.rules.as_ref().is_some_and(|rules| !rules.is_empty());
+    let has_proxy = network.egress_proxy.as_ref().is_some_and(|proxy| !proxy.is_null());
+    if has_rules || has_proxy || !allowed.iter().chain(denied).all(is_everything) {
+        return Err(ApiError::unsupported("letting only some outgoing traffic through (network.allowOut, denyOut, rules, egressProxy)"));
+    }
+    let closed = internet.or(network.allow_internet_access) == Some(false) || !denied.is_empty();
+    // E2B: what is allowed beats what is denied.
+    Ok(if closed && allowed.is_empty() { Network::None } else { Network::Open })
+}
+
+/// A template by its id or name. Tags of it are not kept apart: there is one of each name.
+pub(crate) fn template_name(id: &str) -> Result<TemplateName, ApiError> {
+    let name = id.rsplit_once('/').map_or(id, |(_team, name)| name);
+    let name = name.split_once(':').map_or(name, |(name, tag)| if matches!(tag, "latest" | "default") { name } else { id });
+    name.parse().map_err(|_| ApiError::no_template(id))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request(json: &str) -> Result<CreateSandbox, ApiError> {
+        create_request(serde_json::from_str(json).unwrap(), 15, None)
+    }
+
+    #[test]
+    fn a_plain_request_has_a_network_and_is_secure() {
+        let plain = request(r#"{"templateID":"base"}"#).unwrap();
+        assert_eq!(plain.lease, Some(Duration::from_secs(15)));
+        assert_eq!(plain.network, Network::Open);
+        assert_eq!(Marks::of(&plain.metadata), Marks { secure: true, public_ports: true });
+    }
+
+    #[test]
+    fn all_or_nothing_may_go_out_and_what_is_between_is_refused() {
+        let network = |json: &str| request(&format!(r#"{{"templateID":"base",{json}}}"#)).map(|request| request.network);
+        assert_eq!(network(r#""allow_internet_access":false"#).unwrap(), Network::None);
+        assert_eq!(network(r#""network":{"denyOut":["0.0.0.0/0"]}"#).unwrap(), Network::None);
+        assert_eq!(network(r#""network":{"denyOut":["0.0.0.0/0"],"allowOut":["0.0.0.0/0"]}"#).unwrap(), Network::Open);
+        for refused in [
+            r#""network":{"denyOut":["8.8.8.8/32"]}"#,
+            r#""network":{"denyOut":["0.0.0.0/0"],"allowOut":["1.1.1.1"]}"#,
+            r#""network":{"rules":{"x.example":[]}}"#,
+            r#""network":{"egressProxy":{"address":"x:1"}}"#,
+            r#""autoPause":true"#,
+            r#""volumeMounts":[{"name":"v","path":"/v"}]"#,
+        ] {
+            assert!(network(refused).is_err(), "{refused}");
+        }
+    }
+
+    #[test]
+    fn a_template_has_one_name_however_it_is_written() {
+        for id in ["base", "base:latest", "team/base:default"] {
+            assert_eq!(template_name(id).unwrap().as_str(), "base", "{id}");
+        }
+        for id in ["", "base:v2", "../x", "a b"] {
+            assert!(template_name(id).is_err(), "{id}");
+        }
+    }
+}

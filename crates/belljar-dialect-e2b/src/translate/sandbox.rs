@@ -1,0 +1,71 @@
+//! A sandbox as E2B's clients know it.
+
+use belljar_types::{Limits, Network, Sandbox, SandboxState, Timestamp};
+
+use super::Marks;
+use crate::dto::{SandboxDetail, SandboxDto};
+use crate::tokens::Tokens;
+
+/// The daemon whose abilities are offered: clients switch features on by this.
+pub(crate) const ENVD_VERSION: &str = "0.6.4";
+/// Older clients put it into host names; this server does not look at it.
+const CLIENT_ID: &str = "belljar";
+const MIB: u64 = 1 << 20;
+
+/// With its tokens: for whoever has a key of its project.
+pub(crate) fn sandbox_dto(sandbox: &Sandbox, tokens: &Tokens, domain: Option<&str>) -> SandboxDto {
+    let marks = Marks::of(&sandbox.metadata);
+    SandboxDto {
+        envd_access_token: marks.secure.then(|| tokens.daemon(&sandbox.id, &sandbox.project)),
+        traffic_access_token: (!marks.public_ports).then(|| tokens.traffic(&sandbox.id, &sandbox.project)),
+        ..without_tokens(sandbox, domain)
+    }
+}
+
+fn without_tokens(sandbox: &Sandbox, domain: Option<&str>) -> SandboxDto {
+    SandboxDto {
+        template_id: sandbox.template.to_string(),
+        sandbox_id: sandbox.id.to_string(),
+        alias: sandbox.template.to_string(),
+        client_id: CLIENT_ID,
+        envd_version: ENVD_VERSION,
+        envd_access_token: None,
+        traffic_access_token: None,
+        domain: domain.map(str::to_owned),
+    }
+}
+
+/// Everything about it.
+pub(crate) fn detail(sandbox: &Sandbox, tokens: &Tokens, domain: Option<&str>) -> SandboxDetail {
+    let limits = &sandbox.spec.limits;
+    let open = sandbox.spec.network == Network::Open;
+    let marks = Marks::of(&sandbox.metadata);
+    SandboxDetail {
+        sandbox: sandbox_dto(sandbox, tokens, domain),
+        started_at: moment(sandbox.started_at.unwrap_or(sandbox.created_at)),
+        end_at: moment(sandbox.expires_at.unwrap_or(Timestamp(253_402_300_799_000))),
+        cpu_count: cpu_count(limits),
+        memory_mb: limits.memory_bytes / MIB,
+        disk_size_mb: limits.disk_bytes / MIB,
+        metadata: Marks::without(&sandbox.metadata),
+        state: if sandbox.state == SandboxState::Running { "running" } else { "paused" },
+        allow_internet_access: open,
+        network: if open {
+            serde_json::json!({ "allowPublicTraffic": marks.public_ports })
+        } else {
+            serde_json::json!({ "allowPublicTraffic": marks.public_ports, "denyOut": ["0.0.0.0/0"] })
+        },
+        lifecycle: serde_json::json!({ "autoResume": false, "onTimeout": "kill" }),
+        volume_mounts: [],
+    }
+}
+
+/// Whole processors, rounded up: clients divide by it.
+pub(crate) fn cpu_count(limits: &Limits) -> u32 {
+    limits.cpu_millis.div_ceil(1000).max(1)
+}
+
+/// As RFC 3339 has it.
+pub(crate) fn moment(at: Timestamp) -> String {
+    i64::try_from(at.0).ok().and_then(|millis| jiff::Timestamp::from_millisecond(millis).ok()).unwrap_or(jiff::Timestamp::MAX).to_string()
+}
