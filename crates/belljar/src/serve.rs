@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use belljar_api::ApiState;
 use belljar_core::{Parts, Service};
+use belljar_dialect_e2b::E2bState;
 use belljar_http::{Front, Gate, GuestLog, Listen, Metrics, PortTokens, Rate, ServeLimits, Server, TlsFiles};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
@@ -125,15 +126,17 @@ fn router(config: &ServerConfig, service: &Arc<Service>, metrics: &Arc<Metrics>,
         upload_directory: files::upload_directory(data_dir)?,
         max_upload_bytes: config.max_upload.get(),
     };
-    let front = Front {
+    let front = Arc::new(Front {
         service: Arc::clone(service),
         gate,
         port_tokens,
         domain: config.domain.clone(),
+        router_takes_ports: true,
         metrics: Arc::clone(metrics),
         guest_log: GuestLog::default(),
-    };
-    Ok(Arc::new(front).around(belljar_api::router(state)))
+    });
+    let e2b = E2bState::new(Arc::clone(&front));
+    Ok(front.around(belljar_dialect_e2b::around(e2b, belljar_api::router(state))))
 }
 
 fn listen(config: &ServerConfig) -> Result<Listen, Failure> {
