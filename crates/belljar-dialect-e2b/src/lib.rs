@@ -6,8 +6,8 @@
 //!  {port}-{id}.{domain} ─┘ other port ─► the program that listens there
 //! ```
 //!
-//! The daemon is spoken by the host: nothing of E2B is in a sandbox. [`around`] puts all of it on the same origin as another front, since
-//! what belongs to a sandbox is told by its headers or its host name and not by its path.
+//! The daemon is spoken by the host: nothing of E2B is in a sandbox. All of it can be on the same origin as another front: [`router`] has paths
+//! of its own, and what belongs to a sandbox is told by its headers or its host name, whatever its path ([`attend`]).
 
 mod dto;
 mod errors;
@@ -19,6 +19,6 @@ mod tokens;
 mod traffic;
 mod translate;
 
-pub use routes::around;
+pub use routes::{attend, router};
 pub use state::E2bState;
 pub use traffic::{ENVD_PORT, Target};

@@ -30,8 +30,13 @@ pub(crate) use input::Turns;
 pub(crate) use signature::Signed;
 pub(crate) use watchers::Watchers;
 
-/// Puts E2B beside another front on one origin. What belongs to a sandbox goes there before any path is looked at.
-pub fn around(state: E2bState, other: Router) -> Router {
+/// The control plane, to be merged with another front's router.
+pub fn router(state: E2bState) -> Router {
+    control::router(state)
+}
+
+/// Sends what belongs to a sandbox there, before any path is looked at. To be put around all routes, the fallback included.
+pub fn attend(state: E2bState, router: Router) -> Router {
     let daemon = Daemon::new(&state);
-    other.merge(control::router(state.clone())).layer(from_fn_with_state((state, daemon), traffic::attend))
+    router.layer(from_fn_with_state((state, daemon), traffic::attend))
 }

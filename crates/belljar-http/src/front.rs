@@ -60,7 +60,13 @@ pub fn about_sandbox(extensions: &axum::http::Extensions, id: &SandboxId) {
 impl Front {
     /// Puts the shared parts around a router.
     pub fn around(self: Arc<Self>, router: Router) -> Router {
-        router.fallback(no_route).method_not_allowed_fallback(wrong_method).layer(from_fn_with_state(self, frame))
+        self.around_with(router, |router| router)
+    }
+
+    /// The same, with something in between that sees every request before it is known whether there is a route for it.
+    pub fn around_with(self: Arc<Self>, router: Router, between: impl FnOnce(Router) -> Router) -> Router {
+        let router = between(router.fallback(no_route).method_not_allowed_fallback(wrong_method));
+        router.layer(from_fn_with_state(self, frame))
     }
 
     async fn answer(self: Arc<Self>, request: Request, next: Next) -> Response {

@@ -136,7 +136,8 @@ fn router(config: &ServerConfig, service: &Arc<Service>, metrics: &Arc<Metrics>,
         guest_log: GuestLog::default(),
     });
     let e2b = E2bState::new(Arc::clone(&front));
-    Ok(front.around(belljar_dialect_e2b::around(e2b, belljar_api::router(state))))
+    let routes = belljar_api::router(state).merge(belljar_dialect_e2b::router(e2b.clone()));
+    Ok(front.around_with(routes, |routes| belljar_dialect_e2b::attend(e2b, routes)))
 }
 
 fn listen(config: &ServerConfig) -> Result<Listen, Failure> {
