@@ -5,7 +5,7 @@ use axum::body::Body;
 use axum::extract::Request;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use belljar_core::{ByteStream, FileContent, GuestError};
+use belljar_core::{ByteStream, FileContent, GuestError, Session};
 use belljar_http::{Problem, QueryOf};
 use belljar_types::{ByteRange, GuestPath, UserName, WriteOptions};
 use bytes::Bytes;
@@ -43,7 +43,7 @@ pub(crate) async fn read(sandbox: Opened, QueryOf(query): QueryOf<PathQuery>, he
         Wanted::All => {
             let FileContent { info, bytes } = open(ByteRange::default()).await?;
             // Files that the kernel makes up have no size to tell beforehand.
-            return Ok(content(StatusCode::OK, (info.size > 0).then_some(info.size), None, bytes));
+            return Ok(content(sandbox.session.clone(), StatusCode::OK, (info.size > 0).then_some(info.size), None, bytes));
         }
         Wanted::From(range) => range,
         Wanted::Last(count) => {
@@ -60,7 +60,7 @@ pub(crate) async fn read(sandbox: Opened, QueryOf(query): QueryOf<PathQuery>, he
     }
     let length = range.length.unwrap_or(u64::MAX).min(info.size - range.offset);
     let span = format!("bytes {}-{}/{}", range.offset, range.offset + length - 1, info.size);
-    Ok(content(StatusCode::PARTIAL_CONTENT, Some(length), Some(span), bytes))
+    Ok(content(sandbox.session.clone(), StatusCode::PARTIAL_CONTENT, Some(length), Some(span), bytes))
 }
 
 fn no_such_bytes(size: u64) -> Response {
@@ -73,16 +73,17 @@ fn no_such_bytes(size: u64) -> Response {
 }
 
 /// An answer of exactly `length` bytes if that is known, whatever the file does meanwhile.
-fn content(status: StatusCode, length: Option<u64>, span: Option<String>, bytes: ByteStream) -> Response {
+fn content(session: Session, status: StatusCode, length: Option<u64>, span: Option<String>, bytes: ByteStream) -> Response {
     let left = length.unwrap_or(u64::MAX);
-    let pieces = futures_util::stream::unfold((bytes, left), |(mut bytes, left)| async move {
+    // The sandbox is in use until all was read.
+    let pieces = futures_util::stream::unfold((session, bytes, left), |(session, mut bytes, left)| async move {
         if left == 0 {
             return None;
         }
         let piece = bytes.next().await?;
         let piece = piece.map(|piece| piece.slice(..piece.len().min(usize::try_from(left).unwrap_or(usize::MAX))));
         let left = left.saturating_sub(piece.as_ref().map_or(0, |piece| piece.len() as u64));
-        Some((piece, (bytes, left)))
+        Some((piece, (session, bytes, left)))
     });
     let mut response = (status, Body::from_stream(pieces)).into_response();
     let headers = response.headers_mut();
@@ -111,7 +112,7 @@ pub(crate) async fn head(sandbox: Opened, QueryOf(query): QueryOf<PathQuery>) ->
     let nothing = ByteRange { offset: 0, length: Some(0) };
     let info = sandbox.ask(sandbox.session.read_file(&path, nothing, user.as_ref())).await?.info;
     let empty = Box::pin(futures_util::stream::empty());
-    Ok(content(StatusCode::OK, Some(info.size), None, empty))
+    Ok(content(sandbox.session, StatusCode::OK, Some(info.size), None, empty))
 }
 
 /// Write a file.
