@@ -14,6 +14,9 @@ use crate::config::{Bytes, HostSection};
 /// Why the host could not be opened.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ComposeError {
+    /// An ordinary user asks.
+    #[error(transparent)]
+    NotRoot(#[from] NotRoot),
     /// There is no agent to put into sandboxes.
     #[error("there is no agent at {path}: `make guest` builds it; say where it is with host.guest or BELLJAR_GUEST")]
     NoAgent {
@@ -49,6 +52,11 @@ pub(crate) enum ComposeError {
     },
 }
 
+/// An ordinary user can neither mount nor make network namespaces.
+#[derive(Debug, thiserror::Error)]
+#[error("this needs root, because sandboxes are made of mounts, network namespaces and control groups; run it with sudo")]
+pub(crate) struct NotRoot;
+
 /// A host with its engines and templates.
 pub(crate) struct Machine {
     pub(crate) host: Arc<Host>,
@@ -59,6 +67,7 @@ pub(crate) struct Machine {
 
 /// Opens the host on its data directory and builds the engines on it.
 pub(crate) async fn open(data_dir: &Path, section: &HostSection) -> Result<Machine, ComposeError> {
+    require_root()?;
     let agent = section.guest.clone().unwrap_or_else(agent_beside_this_program);
     if !agent.exists() {
         return Err(ComposeError::NoAgent { path: agent });
@@ -82,6 +91,11 @@ pub(crate) async fn open(data_dir: &Path, section: &HostSection) -> Result<Machi
     ];
     let capacity = HostRoom::new(data_dir).map_err(|source| ComposeError::Room { path: data_dir.to_owned(), source })?;
     Ok(Machine { host, engines, templates: Arc::new(Catalog::new(layers, options)), capacity: Arc::new(capacity) })
+}
+
+/// Refuses an ordinary user with a reason, before some file refuses without one.
+pub(crate) fn require_root() -> Result<(), NotRoot> {
+    if rustix::process::geteuid().is_root() { Ok(()) } else { Err(NotRoot) }
 }
 
 fn agent_beside_this_program() -> PathBuf {

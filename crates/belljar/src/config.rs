@@ -29,17 +29,26 @@ pub(crate) enum ConfigError {
         source: std::io::Error,
     },
     /// It is no valid configuration.
-    #[error("understand the configuration {path}")]
+    #[error("understand line {line} of the configuration {path}")]
     Parse {
         /// Which file.
         path: PathBuf,
-        /// Where and why.
+        /// Where in it.
+        line: usize,
+        /// Why.
         #[source]
-        source: Box<toml::de::Error>,
+        source: Mistake,
     },
     /// A value is out of range.
     #[error("use the configuration")]
     Value(#[from] Invalid),
+}
+
+/// What is wrong with a line, without the picture of it that the parser draws: errors are told on one line.
+#[derive(Debug, thiserror::Error)]
+#[error("{message}")]
+pub(crate) struct Mistake {
+    message: String,
 }
 
 /// The whole file.
@@ -194,7 +203,15 @@ impl Config {
             Err(error) if given.is_none() && error.kind() == std::io::ErrorKind::NotFound => return Ok(Self::default()),
             Err(source) => return Err(ConfigError::Read { path: path.to_owned(), source }),
         };
-        toml::from_str(&text).map_err(|source| ConfigError::Parse { path: path.to_owned(), source: Box::new(source) })
+        Self::parse(&text, path)
+    }
+
+    fn parse(text: &str, path: &Path) -> Result<Self, ConfigError> {
+        toml::from_str(text).map_err(|error| {
+            let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
+            let source = Mistake { message: error.message().to_owned() };
+            ConfigError::Parse { path: path.to_owned(), line: before.matches('\n').count() + 1, source }
+        })
     }
 
     /// Where everything is kept.
@@ -244,8 +261,10 @@ mod tests {
         let config: Config = toml::from_str("").unwrap();
         assert_eq!(config.server.listen.to_string(), "127.0.0.1:7070");
         assert_eq!(config.service().unwrap().max_sandboxes, 1000);
-        let error = toml::from_str::<Config>("[sandboxes]\nmax_sandboxs = 3").unwrap_err().to_string();
-        assert!(error.contains("max_sandboxs") && error.contains("max_sandboxes"), "{error}");
+        let error = Config::parse("[sandboxes]\nmax_sandboxs = 3", Path::new("a.toml")).unwrap_err();
+        let told = belljar_core::chain(&error);
+        assert!(told.starts_with("understand line 2 of the configuration a.toml: unknown field `max_sandboxs`"), "{told}");
+        assert!(told.contains("`max_sandboxes`") && !told.contains('\n'), "{told}");
     }
 
     #[test]
@@ -257,5 +276,49 @@ mod tests {
         assert_eq!(service.max_limits.unwrap().pids, 64);
         let tiny = toml::from_str::<Config>("[sandboxes.default_limits]\nmemory = \"1KiB\"").unwrap();
         assert!(matches!(tiny.service(), Err(ConfigError::Value(invalid)) if invalid.field == "limits.memory_bytes"));
+    }
+
+    const PAGE: &str = include_str!("../../../docs/reference/configuration.md");
+    const SECTIONS: [&str; 7] = ["server", "store", "sandboxes", "sandboxes.default_limits", "sandboxes.max_limits", "host", "log"];
+
+    /// The keys that a section takes, as the refusal of an unknown one lists them.
+    fn keys_of(section: &str) -> Vec<String> {
+        let header = if section.is_empty() { String::new() } else { format!("[{section}]\n") };
+        let error = toml::from_str::<Config>(&format!("{header}no_such_key = 1")).unwrap_err();
+        let mut keys: Vec<String> = error.message().split('`').skip(3).step_by(2).map(str::to_owned).collect();
+        keys.sort();
+        keys
+    }
+
+    /// The keys that the page has rows for, below a heading.
+    fn rows_below(heading: &str) -> Vec<String> {
+        let after = PAGE.split_once(&format!("\n## {heading}\n")).unwrap_or_else(|| panic!("the page has no heading {heading}")).1;
+        let section = after.split("\n## ").next().unwrap_or_default();
+        let mut rows: Vec<String> =
+            section.lines().filter_map(|line| line.strip_prefix("| `")?.split_once('`')).map(|(key, _)| key.to_owned()).collect();
+        rows.sort();
+        rows
+    }
+
+    #[test]
+    fn the_page_has_every_key_and_no_other() {
+        for section in SECTIONS {
+            let nested = ["default_limits".to_owned(), "max_limits".to_owned()];
+            let keys: Vec<String> = keys_of(section).into_iter().filter(|key| !nested.contains(key)).collect();
+            assert_eq!(rows_below(&format!("`[{section}]`")), keys, "[{section}]");
+        }
+        let top: Vec<String> = keys_of("").into_iter().filter(|key| !SECTIONS.contains(&key.as_str())).collect();
+        assert_eq!(rows_below("Top level"), top);
+    }
+
+    #[test]
+    fn the_examples_of_the_page_are_taken() {
+        let examples: Vec<&str> = PAGE.split("```toml\n").skip(1).filter_map(|rest| rest.split("```").next()).collect();
+        assert!(examples.len() >= 3);
+        for example in examples {
+            let config =
+                Config::parse(example, Path::new("configuration.md")).unwrap_or_else(|error| panic!("{}", belljar_core::chain(&error)));
+            config.service().unwrap();
+        }
     }
 }

@@ -24,7 +24,7 @@ pub(crate) struct Arguments {
     /// The configuration file of the server [default: /etc/belljar/belljar.toml, if it is there]
     #[arg(long, env = "BELLJAR_CONFIG", value_name = "FILE")]
     config: Option<PathBuf>,
-    /// The server's data directory
+    /// The server's data directory [default: /var/lib/belljar]
     #[arg(long, env = "BELLJAR_DATA_DIR", value_name = "DIRECTORY")]
     data_dir: Option<PathBuf>,
     /// The static agent; looked for beside this program when not given
@@ -35,6 +35,7 @@ pub(crate) struct Arguments {
 /// Stops and removes everything, and says what it found.
 #[expect(clippy::print_stdout, reason = "what was done is the command's output")]
 pub(crate) async fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
+    compose::require_root()?;
     let mut config = Config::load(arguments.config.as_deref())?;
     config.data_dir = arguments.data_dir.or(config.data_dir);
     config.host.guest = arguments.guest.or(config.host.guest);
@@ -70,7 +71,12 @@ fn stop_server(data_dir: &Path) -> Result<bool, Failure> {
     }
     pidfd::terminate(process.as_fd())?;
     if !pidfd::wait(process.as_fd(), PATIENCE)? {
-        return Err(format!("the server (process {}) did not stop within {} s; its log says what it waits for", file.pid, PATIENCE.as_secs()).into());
+        return Err(format!(
+            "the server (process {}) did not stop within {} s; its log says what it waits for",
+            file.pid,
+            PATIENCE.as_secs()
+        )
+        .into());
     }
     Ok(true)
 }

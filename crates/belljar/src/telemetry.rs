@@ -41,9 +41,12 @@ pub(crate) struct Telemetry {
 impl Telemetry {
     /// Sets up logging for this process.
     pub(crate) fn start(config: &LogConfig) -> Result<Self, TelemetryError> {
-        let filter = EnvFilter::try_new(&config.filter).map_err(|source| TelemetryError::Filter { filter: config.filter.clone(), source })?;
+        let filter =
+            EnvFilter::try_new(&config.filter).map_err(|source| TelemetryError::Filter { filter: config.filter.clone(), source })?;
         let lines = match config.format {
-            LogFormat::Text => fmt::layer().with_writer(std::io::stderr).with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr())).boxed(),
+            LogFormat::Text => {
+                fmt::layer().with_writer(std::io::stderr).with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr())).boxed()
+            }
             LogFormat::Json => fmt::layer().json().flatten_event(true).with_writer(std::io::stderr).boxed(),
         };
         let traces = config.otlp_endpoint.as_deref().map(exporter).transpose()?;
@@ -64,6 +67,8 @@ impl Drop for Telemetry {
 }
 
 fn exporter(endpoint: &str) -> Result<SdkTracerProvider, TelemetryError> {
+    // Its client takes the process's TLS. If there is one already, that one is as good.
+    let _ = rustls::crypto::ring::default_provider().install_default();
     let exporter = opentelemetry_otlp::SpanExporter::builder()
         .with_http()
         .with_endpoint(endpoint)
@@ -71,4 +76,15 @@ fn exporter(endpoint: &str) -> Result<SdkTracerProvider, TelemetryError> {
         .map_err(|source| TelemetryError::Exporter { endpoint: endpoint.to_owned(), source })?;
     let resource = Resource::builder().with_service_name("belljar").build();
     Ok(SdkTracerProvider::builder().with_batch_exporter(exporter).with_resource(resource).build())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn traces_can_be_set_up_and_taken_down_where_the_server_does_it() {
+        let traces = exporter("http://127.0.0.1:1/v1/traces").unwrap();
+        drop(Telemetry { traces: Some(traces) });
+    }
 }
