@@ -110,7 +110,12 @@ async fn make_first_key(service: &Service, data_dir: &std::path::Path) -> Result
     Ok(())
 }
 
-fn router(config: &ServerConfig, service: &Arc<Service>, metrics: &Arc<Metrics>, data_dir: &std::path::Path) -> Result<axum::Router, Failure> {
+fn router(
+    config: &ServerConfig,
+    service: &Arc<Service>,
+    metrics: &Arc<Metrics>,
+    data_dir: &std::path::Path,
+) -> Result<axum::Router, Failure> {
     let rate = config.requests_per_second.map(|per_second| Rate {
         per_second: f64::from(per_second),
         burst: f64::from(config.request_burst.unwrap_or(per_second.saturating_mul(2))),

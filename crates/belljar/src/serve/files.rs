@@ -30,8 +30,11 @@ pub(crate) fn first_key(data_dir: &Path) -> Result<Secret<String>, FileError> {
         Err(source) => return Err(FileError { operation: "read the first key", path, source }),
     }
     let secret = belljar_core::fresh_secret();
-    write_whole(&path, format!("{}\n", secret.reveal()).as_bytes())
-        .map_err(|source| FileError { operation: "keep the first key in", path, source })?;
+    write_whole(&path, format!("{}\n", secret.reveal()).as_bytes()).map_err(|source| FileError {
+        operation: "keep the first key in",
+        path,
+        source,
+    })?;
     Ok(secret)
 }
 
