@@ -105,3 +105,57 @@ impl Follower {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use belljar_types::{ExitStatus, Termination};
+    use bytes::Bytes;
+
+    use super::*;
+    use crate::Connection;
+
+    fn follower(stdout: u64) -> Follower {
+        let connection = Connection { url: "http://127.0.0.1:1".to_owned(), key: None, certificate: None };
+        let patience = Arc::new(Patience::new(Duration::ZERO));
+        let from = Offsets { stdout, stderr: 0 };
+        Follower::new(Client::new(&connection).unwrap(), SandboxId::random(), ProcessId::random(), from, patience)
+    }
+
+    fn data(offset: u64, bytes: &'static str) -> OutputEvent {
+        OutputEvent::Data { stream: StreamKind::Stdout, offset, bytes: Bytes::from_static(bytes.as_bytes()) }
+    }
+
+    fn gap(from: u64, to: u64) -> OutputEvent {
+        OutputEvent::Gap { stream: StreamKind::Stdout, from, to }
+    }
+
+    #[test]
+    fn what_was_given_before_is_not_given_twice() {
+        let mut follower = follower(0);
+        for (event, expected) in [
+            (data(0, "abc"), Some(data(0, "abc"))),
+            (data(0, "abc"), None),
+            (data(1, "bcde"), Some(data(3, "de"))),
+            (gap(0, 5), None),
+            (gap(2, 9), Some(gap(5, 9))),
+            (data(9, "x"), Some(data(9, "x"))),
+        ] {
+            assert_eq!(follower.count(event), expected);
+        }
+        assert_eq!(follower.next, Offsets { stdout: 10, stderr: 0 });
+    }
+
+    #[tokio::test]
+    async fn after_the_end_there_is_nothing() {
+        let exit = OutputEvent::Exit(ExitStatus { termination: Termination::Exited(0), cause: None });
+        let mut follower = follower(3).resuming(futures_util::stream::iter([Ok(None), Ok(Some(data(3, "d"))), Ok(Some(exit.clone()))]));
+        assert_eq!(follower.next().await.unwrap(), Some(data(3, "d")));
+        assert_eq!(follower.next().await.unwrap(), Some(exit));
+        assert_eq!(follower.next().await.unwrap(), None);
+    }
+
+    #[tokio::test]
+    async fn a_server_that_stays_away_is_given_up() {
+        assert!(matches!(follower(0).next().await, Err(ClientError::Unreachable { .. })));
+    }
+}

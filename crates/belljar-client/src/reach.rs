@@ -39,10 +39,19 @@ impl Reached {
 
 impl Client {
     /// Passes a request on to a program. `target` begins with a slash and is taken as it is, escapes included.
-    pub async fn reach(&self, sandbox: &SandboxId, port: u16, method: Method, target: &str, headers: HeaderMap, body: Body) -> Result<Reached, ClientError> {
+    pub async fn reach(
+        &self,
+        sandbox: &SandboxId,
+        port: u16,
+        method: Method,
+        target: &str,
+        headers: HeaderMap,
+        body: Body,
+    ) -> Result<Reached, ClientError> {
         let path = format!("v1/sandboxes/{sandbox}/ports/{port}/proxy{target}");
         let base = self.url();
-        let url = format!("{base}/{path}").parse().map_err(|_| ClientError::Address { url: belljar_types::escape_untrusted(path.as_bytes()) })?;
+        let url =
+            format!("{base}/{path}").parse().map_err(|_| ClientError::Address { url: belljar_types::escape_untrusted(path.as_bytes()) })?;
         let mut request = reqwest::Request::new(method, url);
         *request.headers_mut() = headers;
         *request.body_mut() = Some(body);
