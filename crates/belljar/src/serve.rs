@@ -83,7 +83,7 @@ pub(crate) async fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
     service.stop(config.server.drain.get()).await;
     serving.await?;
     file.remove();
-    info!("belljar stopped; sandboxes live on until their leases end");
+    info!("belljar stopped; sandboxes run on, and the next start takes them over");
     Ok(code)
 }
 
