@@ -34,6 +34,8 @@ mod locks {
     pub(super) const BEGIN: &str = "BEGIN";
     /// Any number will do that nobody else uses: "belljar" in ASCII.
     pub(super) const MIGRATION: &str = "SELECT pg_advisory_xact_lock(27695076574060914)";
+    // Whoever begins an epoch queues for the table, which is fair; those who read the row to write under it would pass by for ever.
+    pub(super) const NEW_EPOCH: &str = "LOCK TABLE meta IN EXCLUSIVE MODE";
     pub(super) const EPOCH: &str = "SELECT epoch FROM meta FOR SHARE";
     pub(super) const PROJECT: &str = "SELECT live_sandboxes FROM projects WHERE id = $1 FOR UPDATE";
     pub(super) const SANDBOX: &str = "SELECT state, execution, metadata, cpu_millis, memory_bytes, disk_bytes FROM sandboxes \

@@ -39,6 +39,7 @@ type Transaction = sqlx::Transaction<'static, Database>;
 mod locks {
     pub(super) const BEGIN: &str = "BEGIN IMMEDIATE";
     pub(super) const MIGRATION: &str = "SELECT 1";
+    pub(super) const NEW_EPOCH: &str = "SELECT 1";
     pub(super) const EPOCH: &str = "SELECT epoch FROM meta";
     pub(super) const PROJECT: &str = "SELECT live_sandboxes FROM projects WHERE id = $1";
     pub(super) const SANDBOX: &str =

@@ -55,6 +55,7 @@ pub(super) async fn commit(transaction: Transaction) -> Result<(), StoreError> {
 
 pub(super) async fn begin(store: &Backend) -> Result<Epoch, StoreError> {
     let mut transaction = open(store).await?;
+    sqlx::query(locks::NEW_EPOCH).execute(&mut *transaction).await.map_err(failed("cannot start a new epoch"))?;
     let epoch: i64 = sqlx::query_scalar("UPDATE meta SET epoch = epoch + 1 RETURNING epoch")
         .fetch_one(&mut *transaction)
         .await
