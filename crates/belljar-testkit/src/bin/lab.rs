@@ -1,7 +1,8 @@
 //! Drives the laboratory from outside, for suites that must kill what they test: a maker that is shot, and whoever comes after it.
 //!
-//! `lab prepare` makes the template; `lab scope` does too, clears away what is left of earlier tests, and says where it all is; `lab make CLASS` creates and destroys until it is killed; `lab recover` destroys whatever is there and
-//! prints a census; `lab close` leaves the machine as it was found.
+//! `lab prepare` makes the template; `lab scope` does too, clears away what is left of earlier tests, and says where it all is;
+//! `lab make CLASS` creates and destroys until it is killed; `lab time CLASS COUNT` says how many microseconds each of so many creates took;
+//! `lab recover` destroys whatever is there and prints a census; `lab close` leaves the machine as it was found.
 #![allow(clippy::print_stdout, reason = "the suites read what it prints")]
 
 use std::io::Write;
@@ -23,13 +24,15 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             }
             ["make", "container"] => make(IsolationClass::Container).await?,
             ["make", "gvisor"] => make(IsolationClass::Gvisor).await?,
+            ["time", "container", count] => time(IsolationClass::Container, count.parse()?).await?,
+            ["time", "gvisor", count] => time(IsolationClass::Gvisor, count.parse()?).await?,
             ["recover"] => recover().await?,
             ["close"] => {
                 let lab = Lab::open().await?;
                 lab.clear().await?;
                 lab.host.close().await?;
             }
-            _ => return Err("usage: lab prepare | scope | make container|gvisor | recover | close".into()),
+            _ => return Err("usage: lab prepare | scope | make container|gvisor | time container|gvisor COUNT | recover | close".into()),
         }
         Ok(())
     })
@@ -54,6 +57,17 @@ async fn make(class: IsolationClass) -> Result<(), Box<dyn std::error::Error>> {
         }
     };
     tokio::join!(one, other).0
+}
+
+async fn time(class: IsolationClass, count: u32) -> Result<(), Box<dyn std::error::Error>> {
+    let lab = Lab::open().await?;
+    for _ in 0..count {
+        let begun = std::time::Instant::now();
+        let sandbox = lab.sandbox(class).await;
+        println!("{}", begun.elapsed().as_micros());
+        sandbox.destroy().await;
+    }
+    Ok(())
 }
 
 async fn recover() -> Result<(), Box<dyn std::error::Error>> {
