@@ -16,6 +16,7 @@ const SUBVOL_CREATE: libc::Ioctl = request(WRITE, 14, 4096);
 const SNAP_DESTROY: libc::Ioctl = request(WRITE, 15, 4096);
 const TREE_SEARCH: libc::Ioctl = request(READ | WRITE, 17, 4096);
 const INO_LOOKUP: libc::Ioctl = request(READ | WRITE, 18, 4096);
+const SNAP_CREATE: libc::Ioctl = request(WRITE, 23, 4096);
 const FS_INFO: libc::Ioctl = request(READ, 31, 1024);
 const QUOTA_CTL: libc::Ioctl = request(READ | WRITE, 40, 16);
 const QGROUP_CREATE: libc::Ioctl = request(WRITE, 42, 16);
@@ -59,6 +60,20 @@ pub fn create_subvolume(parent: impl AsFd, name: &OsStr) -> io::Result<()> {
     control(parent.as_fd(), SUBVOL_CREATE, &mut arguments)
 }
 
+/// Makes the subvolume `name` in the open directory `parent`, holding what the subvolume `source` holds now. Constant time, whatever that is:
+/// both share every block until one of them writes it anew. What was written to `source` before is in it, on disk.
+pub fn snapshot_subvolume(source: impl AsFd, parent: impl AsFd, name: &OsStr, read_only: bool) -> io::Result<()> {
+    const READ_ONLY: u64 = 2;
+    const FLAGS_AT: usize = 16;
+    const NAME_AT: usize = 56;
+    let name = checked(name)?;
+    let mut arguments = [0u8; 4096];
+    arguments[..8].copy_from_slice(&i64::from(source.as_fd().as_raw_fd()).to_ne_bytes());
+    arguments[FLAGS_AT..FLAGS_AT + 8].copy_from_slice(&(if read_only { READ_ONLY } else { 0 }).to_ne_bytes());
+    arguments[NAME_AT..NAME_AT + name.as_bytes().len()].copy_from_slice(name.as_bytes());
+    control(parent.as_fd(), SNAP_CREATE, &mut arguments)
+}
+
 /// Drops the subvolume `name` with all it holds. Its space comes back in the background.
 pub fn delete_subvolume(parent: impl AsFd, name: &OsStr) -> io::Result<()> {
     let mut arguments = named(name)?;
@@ -75,6 +90,16 @@ pub fn subvolume_id(directory: impl AsFd) -> io::Result<u64> {
 
 /// Whether a subvolume of this number still exists, as of the last [`sync`]; one that is being taken apart does not.
 pub fn subvolume_exists(filesystem: impl AsFd, id: u64) -> io::Result<bool> {
+    Ok(references(filesystem.as_fd(), id)?.is_some_and(|count| count > 0))
+}
+
+/// Whether a dropped subvolume of this number is still being taken apart, as of the last [`sync`].
+pub fn subvolume_is_going(filesystem: impl AsFd, id: u64) -> io::Result<bool> {
+    Ok(references(filesystem.as_fd(), id)?.is_some())
+}
+
+/// How many names a subvolume has; `None` if nothing is left of it.
+fn references(filesystem: BorrowedFd<'_>, id: u64) -> io::Result<Option<u64>> {
     const ROOT_TREE: u64 = 1;
     const ROOT_ITEM: u64 = 132;
     const FOUND_AT: usize = 8;
@@ -82,9 +107,9 @@ pub fn subvolume_exists(filesystem: impl AsFd, id: u64) -> io::Result<bool> {
     const REFERENCES_AT: usize = 44;
     let mut arguments = [0u64; 512];
     arguments[..9].copy_from_slice(&[ROOT_TREE, id, id, 0, u64::MAX, 0, u64::MAX, ROOT_ITEM | (ROOT_ITEM << 32), 1]);
-    control(filesystem.as_fd(), TREE_SEARCH, &mut arguments)?;
+    control(filesystem, TREE_SEARCH, &mut arguments)?;
     let low_half = |word: u64| word & u64::from(u32::MAX);
-    Ok(low_half(arguments[FOUND_AT]) > 0 && low_half(arguments[REFERENCES_AT]) > 0)
+    Ok((low_half(arguments[FOUND_AT]) > 0).then(|| low_half(arguments[REFERENCES_AT])))
 }
 
 /// Bounds what the subvolume `id` may hold, in bytes.
@@ -146,15 +171,19 @@ fn quota_control(filesystem: BorrowedFd<'_>, command: u64) -> io::Result<()> {
 
 /// `struct btrfs_ioctl_vol_args`: a number that is not used here, then the name.
 fn named(name: &OsStr) -> io::Result<[u8; 4096]> {
-    const LONGEST: usize = 255;
+    let text = checked(name)?;
+    let mut arguments = [0u8; 4096];
+    arguments[NAME_AT..NAME_AT + text.as_bytes().len()].copy_from_slice(text.as_bytes());
+    Ok(arguments)
+}
+
+fn checked(name: &OsStr) -> io::Result<CString> {
+    const LONGEST: usize = 254;
     let text = CString::new(name.as_bytes())?;
-    let bytes = text.as_bytes_with_nul();
-    if bytes.len() > LONGEST || name.is_empty() {
+    if text.as_bytes().len() > LONGEST || name.is_empty() {
         return Err(io::Error::from_raw_os_error(libc::ENAMETOOLONG));
     }
-    let mut arguments = [0u8; 4096];
-    arguments[NAME_AT..NAME_AT + bytes.len()].copy_from_slice(bytes);
-    Ok(arguments)
+    Ok(text)
 }
 
 fn control<T: Copy, const N: usize>(target: BorrowedFd<'_>, request: libc::Ioctl, arguments: &mut [T; N]) -> io::Result<()> {

@@ -17,7 +17,7 @@ use rustix::mount::{MountFlags, MountPropagationFlags, UnmountFlags, mount, moun
 use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space, unshare_unsafe};
 
 pub use link::{Link, Links, VethEnd};
-pub use purge::{close_connections, forget_connections};
+pub use purge::{close_connections, close_connections_to, forget_connections};
 
 /// An open network namespace.
 #[derive(Debug)]

@@ -86,3 +86,31 @@ fn names_that_are_no_names_are_refused() {
     let elsewhere = create_subvolume(&open, OsStr::new("sub")).unwrap_err();
     assert_eq!(elsewhere.raw_os_error(), Some(libc::ENOTTY), "a directory that is not on btrfs");
 }
+
+/// A snapshot is a number of its own: what is changed on one side is not seen on the other, and each side's limit counts what it wrote itself.
+#[test]
+fn a_snapshot_holds_what_was_there_and_goes_its_own_way() {
+    let mounted = Mounted::new();
+    let filesystem = open_directory(&mounted.path()).unwrap();
+    enable_quotas(&filesystem).unwrap();
+    create_subvolume(&filesystem, OsStr::new("parent")).unwrap();
+    let parent = open_directory(&mounted.path().join("parent")).unwrap();
+    std::fs::write(mounted.path().join("parent/file"), vec![7; 1 << 20]).unwrap();
+    snapshot_subvolume(&parent, &filesystem, OsStr::new("kept"), true).unwrap();
+    std::fs::write(mounted.path().join("parent/file"), "changed").unwrap();
+    assert_eq!(std::fs::read(mounted.path().join("kept/file")).unwrap(), vec![7; 1 << 20]);
+    let refused = std::fs::write(mounted.path().join("kept/file"), "x").unwrap_err();
+    assert_eq!(refused.raw_os_error(), Some(libc::EROFS));
+
+    let kept = open_directory(&mounted.path().join("kept")).unwrap();
+    snapshot_subvolume(&kept, &filesystem, OsStr::new("fork"), false).unwrap();
+    let fork = open_directory(&mounted.path().join("fork")).unwrap();
+    limit_subvolume(&filesystem, subvolume_id(&fork).unwrap(), 16 << 20).unwrap();
+    let refused = write_until_refused(&mounted.path().join("fork/own"), 32).unwrap_err();
+    assert_eq!(refused.raw_os_error(), Some(libc::EDQUOT));
+    drop((parent, kept, fork));
+    for name in ["parent", "kept", "fork"] {
+        delete_subvolume(&filesystem, OsStr::new(name)).unwrap();
+    }
+    assert!(snapshot_subvolume(&filesystem, &filesystem, OsStr::new(""), true).is_err());
+}

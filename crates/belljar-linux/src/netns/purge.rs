@@ -28,18 +28,30 @@ const CTA_IP_V4_DST: u16 = 2;
 
 /// Ends every TCP socket in the namespace that the calling thread is in, orphaned ones included. Returns how many.
 pub fn close_connections() -> io::Result<usize> {
-    let netlink = Netlink::open(Some(INET_DIAG))?;
     let mut closed = 0;
     for family in [libc::AF_INET, libc::AF_INET6] {
-        let family = u8::try_from(family).map_err(io::Error::other)?;
-        for answer in netlink.call(Request::dump(SOCK_DIAG_BY_FAMILY, &diag_request(family, &[0; DIAG_ID_LENGTH])))? {
-            let Some(id) = answer.get(DIAG_ID_AT..DIAG_ID_AT + DIAG_ID_LENGTH) else { continue };
-            match netlink.call(Request::new(SOCK_DESTROY, 0, &diag_request(family, id))) {
-                Ok(_) => closed += 1,
-                // It ended by itself meanwhile.
-                Err(error) if error.raw_os_error() == Some(libc::ENOENT) => {}
-                Err(error) => return Err(error),
-            }
+        closed += close_where(family, |_| true)?;
+    }
+    Ok(closed)
+}
+
+/// Ends every TCP connection to this address in the namespace that the calling thread is in; the other side is told. Returns how many.
+pub fn close_connections_to(address: Ipv4Addr) -> io::Result<usize> {
+    const DESTINATION_AT: usize = 20;
+    close_where(libc::AF_INET, |id| id.get(DESTINATION_AT..DESTINATION_AT + 4) == Some(&address.octets()))
+}
+
+fn close_where(family: i32, wanted: impl Fn(&[u8]) -> bool) -> io::Result<usize> {
+    let netlink = Netlink::open(Some(INET_DIAG))?;
+    let family = u8::try_from(family).map_err(io::Error::other)?;
+    let mut closed = 0;
+    for answer in netlink.call(Request::dump(SOCK_DIAG_BY_FAMILY, &diag_request(family, &[0; DIAG_ID_LENGTH])))? {
+        let Some(id) = answer.get(DIAG_ID_AT..DIAG_ID_AT + DIAG_ID_LENGTH).filter(|id| wanted(id)) else { continue };
+        match netlink.call(Request::new(SOCK_DESTROY, 0, &diag_request(family, id))) {
+            Ok(_) => closed += 1,
+            // It ended by itself meanwhile.
+            Err(error) if error.raw_os_error() == Some(libc::ENOENT) => {}
+            Err(error) => return Err(error),
         }
     }
     Ok(closed)
