@@ -113,6 +113,7 @@ async fn take_over(shared: &Arc<Shared>, runtime: Arc<dyn Runtime>, sandbox: San
         (_, Some(Presence::Ended(reason))) => (reason.into(), reason.to_string()),
         (_, Some(Presence::HalfMade)) => lost("only a part of it was there when the server came back"),
         (_, Some(Presence::Frozen(_))) => lost("it stood still when the server came back, and was not paused"),
+        (_, Some(Presence::Paused { .. })) => lost("it was paused when the server came back, and nobody had asked for that"),
         (_, Some(Presence::Running(_))) => lost("another run of it was there when the server came back"),
         (_, None) => lost("it was gone when the server came back: the machine was restarted, or somebody removed it"),
     };

@@ -1,5 +1,6 @@
 //! [`Guest`] by frames: each verb says what it asks, how long that may take and what an honest answer looks like.
 
+use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -53,16 +54,31 @@ impl GuestClient {
     }
 
     /// Gives the agent a new identity after a restore or a fork. This client's own credentials are worth nothing afterwards: make a new one with `to`.
-    pub async fn renew(&self, to: &Credentials, wall_clock_nanos: Option<u64>, hostname: Option<&str>) -> Result<(), GuestError> {
+    pub async fn renew(
+        &self,
+        to: &Credentials,
+        gateway: Option<Ipv4Addr>,
+        wall_clock_nanos: Option<u64>,
+        hostname: Option<&str>,
+    ) -> Result<(), GuestError> {
         let body = Renew {
             sandbox: to.sandbox.to_string(),
             execution: to.execution.to_string(),
             token: (*to.token.reveal()).into(),
             wall_clock_nanos,
             hostname: hostname.map(Into::into),
-            gateway: None,
+            gateway: gateway.map(|address| address.octets().into()),
         };
         self.once(&Asked::new(Verb::Renew, Again::Unsafe, &body)?, QUICK).await
+    }
+
+    /// Asks who is there on a connection of its own, hangs up, and returns when the agent has hung up too: from then on it has no connection that was
+    /// made or broken before.
+    pub async fn farewell(&self) -> Result<(), GuestError> {
+        const LONGEST: Duration = Duration::from_secs(5);
+        self.hello().await?;
+        self.pool.hang_up(LONGEST).await;
+        Ok(())
     }
 
     async fn once<T: for<'b> minicbor::Decode<'b, ()>>(&self, asked: &Asked, limit: Duration) -> Result<T, GuestError> {

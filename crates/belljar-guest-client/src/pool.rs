@@ -2,6 +2,7 @@
 
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use belljar_guest_line::{Line, Patience};
 use belljar_guest_protocol::{
@@ -76,6 +77,13 @@ impl Pool {
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
         if idle.len() < IDLE {
             idle.push(connection);
+        }
+    }
+
+    /// Hangs up what is idle, and waits for the other side to do so too.
+    pub(crate) async fn hang_up(&self, limit: Duration) {
+        while let Some(connection) = self.pop() {
+            connection.line.hang_up(limit).await;
         }
     }
 

@@ -32,6 +32,7 @@ pub use frame::{Decoder, FRAME_HEADER, Frame, FrameError, FrameKind, encode_fram
 pub use generation::{Generations, SPOKEN, Verb};
 pub use handshake::{AgentHello, ClientHello, ClientProof, Nonce, Proof, Proofs, Welcome};
 
+use std::net::Ipv4Addr;
 use std::time::Duration;
 
 /// Where the agent listens inside the sandbox.
@@ -54,6 +55,11 @@ pub const SILENCE_LIMIT: Duration = Duration::from_secs(20);
 
 /// How long the handshake may take.
 pub const HANDSHAKE_LIMIT: Duration = Duration::from_secs(5);
+
+/// The gateway of an agent with this address: the first of the two addresses in a network of four.
+pub fn gateway_of(agent: Ipv4Addr) -> Ipv4Addr {
+    Ipv4Addr::from(u32::from(agent) & !3 | 1)
+}
 
 /// Encodes a body.
 pub fn encode<T: minicbor::Encode<()> + ?Sized>(body: &T) -> Vec<u8> {

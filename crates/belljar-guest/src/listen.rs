@@ -8,6 +8,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
 use std::time::Duration;
 
+use belljar_guest_protocol::gateway_of;
 use tokio::net::{TcpListener, TcpStream};
 
 use crate::agent::Agent;
@@ -40,7 +41,7 @@ pub(crate) async fn serve(agent: Rc<Agent>, listener: TcpListener) {
     let (strangers, connections) = (Rc::<Cell<usize>>::default(), Rc::<Cell<usize>>::default());
     loop {
         match listener.accept().await {
-            Ok((stream, peer)) if is_gateway(&agent, peer) => {
+            Ok((stream, peer)) if is_gateway(&agent, &stream, peer) => {
                 let places = (Counted::take(&strangers, STRANGERS), Counted::take(&connections, CONNECTIONS));
                 if let (Some(stranger), Some(connection)) = places {
                     tokio::task::spawn_local(one(Rc::clone(&agent), stream, stranger, connection));
@@ -53,8 +54,15 @@ pub(crate) async fn serve(agent: Rc<Agent>, listener: TcpListener) {
     }
 }
 
-fn is_gateway(agent: &Agent, peer: SocketAddr) -> bool {
-    peer.ip() == IpAddr::V4(agent.identity.borrow().gateway)
+/// An agent that was restored in another slot knows a gateway that is not there any more; the one that is, is its only neighbour. Nobody inside
+/// can speak from a neighbour's address.
+fn is_gateway(agent: &Agent, stream: &TcpStream, peer: SocketAddr) -> bool {
+    let IpAddr::V4(peer) = peer.ip() else { return false };
+    let here = match stream.local_addr() {
+        Ok(SocketAddr::V4(here)) if !here.ip().is_loopback() => Some(*here.ip()),
+        _ => None,
+    };
+    peer == agent.identity.borrow().gateway || here.is_some_and(|here| peer == gateway_of(here))
 }
 
 async fn one(agent: Rc<Agent>, stream: TcpStream, stranger: Counted, connection: Counted) {

@@ -4,7 +4,7 @@
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use belljar_types::{LayerDigest, SandboxId};
+use belljar_types::{LayerDigest, SandboxId, SnapshotId};
 
 /// What an operator decides about a host.
 #[derive(Debug, Clone)]
@@ -42,7 +42,13 @@ pub(crate) struct Places {
     pub(crate) templates: PathBuf,
     pub(crate) staging: PathBuf,
     pub(crate) subvolumes: PathBuf,
+    /// What snapshots hold.
+    pub(crate) snapshots: PathBuf,
+    /// What is kept of paused sandboxes beside their disks.
+    pub(crate) paused: PathBuf,
     pub(crate) homes: PathBuf,
+    /// What is written down about snapshots.
+    pub(crate) snapshot_homes: PathBuf,
     pub(crate) run: PathBuf,
     pub(crate) netns: PathBuf,
 }
@@ -60,6 +66,9 @@ impl Places {
             templates: pool.join("templates"),
             staging: pool.join("staging"),
             subvolumes: pool.join("sandboxes"),
+            snapshots: pool.join("snapshots"),
+            paused: pool.join("paused"),
+            snapshot_homes: data.join("snapshots"),
             homes: data.join("sandboxes"),
             netns: run.join("netns"),
             pool,
@@ -79,6 +88,20 @@ impl Places {
 
     pub(crate) fn subvolume(&self, id: &SandboxId) -> PathBuf {
         self.subvolumes.join(id.as_str())
+    }
+
+    /// A directory with a disk and, in `memory`, an image.
+    pub(crate) fn snapshot(&self, id: &SnapshotId) -> PathBuf {
+        self.snapshots.join(id.as_str())
+    }
+
+    pub(crate) fn snapshot_home(&self, id: &SnapshotId) -> PathBuf {
+        self.snapshot_homes.join(id.as_str())
+    }
+
+    /// The same of a paused sandbox.
+    pub(crate) fn capture(&self, id: &SandboxId, name: &str) -> PathBuf {
+        self.paused.join(id.as_str()).join(name)
     }
 
     pub(crate) fn layer(&self, digest: &LayerDigest) -> PathBuf {

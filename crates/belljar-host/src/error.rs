@@ -6,7 +6,7 @@ use std::process::ExitStatus;
 
 use belljar_linux::cgroup::CgroupError;
 use belljar_ports::RuntimeError;
-use belljar_types::{Invalid, IsolationClass, LayerDigest, SandboxId};
+use belljar_types::{Invalid, IsolationClass, LayerDigest, SandboxId, SnapshotId};
 
 /// What went wrong on the host.
 #[derive(Debug, thiserror::Error)]
@@ -26,6 +26,26 @@ pub enum HostError {
     NotFound {
         /// The id asked for.
         id: SandboxId,
+    },
+    /// The sandbox is not in the state that this needs.
+    #[error("sandbox {id} is not in the state this needs: {state}")]
+    WrongState {
+        /// The sandbox.
+        id: SandboxId,
+        /// What state it is in.
+        state: &'static str,
+    },
+    /// There is no such snapshot, or it was never finished.
+    #[error("snapshot {id} is not here")]
+    NoSnapshot {
+        /// The id asked for.
+        id: SnapshotId,
+    },
+    /// There is a snapshot of this id already.
+    #[error("snapshot {id} exists already")]
+    SnapshotExists {
+        /// Whose id it is.
+        id: SnapshotId,
     },
     /// A layer is not in the pool.
     #[error("layer {digest} is not in the pool; import or build its template first")]
@@ -160,6 +180,17 @@ pub enum HostError {
         #[source]
         source: io::Error,
     },
+    /// One snapshot.
+    #[error("{operation} snapshot {id}")]
+    Snapshot {
+        /// What was being attempted.
+        operation: &'static str,
+        /// Which.
+        id: SnapshotId,
+        /// Why not.
+        #[source]
+        source: io::Error,
+    },
     /// The control group of one sandbox.
     #[error("{operation} the cgroup of sandbox {id}")]
     Cgroup {
@@ -188,6 +219,9 @@ impl HostError {
             Self::Invalid(invalid) => RuntimeError::Invalid(invalid),
             Self::Exists { id } => RuntimeError::Exists { id },
             Self::NotFound { id } => RuntimeError::NotFound { id },
+            Self::WrongState { id, state } => RuntimeError::WrongState { id, state: state.to_owned() },
+            Self::NoSnapshot { id } => RuntimeError::NoSnapshot { id },
+            Self::SnapshotExists { id } => RuntimeError::SnapshotExists { id },
             Self::Exhausted { resource } => RuntimeError::Exhausted { resource },
             Self::MissingLayer { digest } => {
                 let expected = "layers that are in the pool; build or import the template first";

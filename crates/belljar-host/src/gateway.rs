@@ -17,7 +17,7 @@ use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use belljar_linux::netns::{Links, Netns, forget_connections, set_sysctl};
+use belljar_linux::netns::{Links, Netns, close_connections_to, forget_connections, set_sysctl};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::sync::mpsc;
@@ -111,6 +111,11 @@ impl Gateway {
 
     pub(crate) fn forget_connections(&self, address: Ipv4Addr) -> io::Result<usize> {
         self.netns.run(|| forget_connections(address))
+    }
+
+    /// Ends every connection of the host to a sandbox.
+    pub(crate) fn close_connections_to(&self, address: Ipv4Addr) -> io::Result<usize> {
+        self.netns.run(|| close_connections_to(address))
     }
 
     /// Removes the gateway; no cable may be left.

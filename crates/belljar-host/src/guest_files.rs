@@ -5,7 +5,7 @@
 //! `openat2` below `upper`, so that an upper that was not fresh after all could not lead a write elsewhere.
 
 use std::fs::File;
-use std::io::{self, Write};
+use std::io::{self, Read, Seek, Write};
 use std::net::{IpAddr, Ipv4Addr};
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
@@ -16,6 +16,9 @@ use rustix::fs::{Mode, OFlags, fchmod};
 
 use crate::record::Record;
 use crate::slot::Slot;
+
+/// More than any list of names that is worth reading.
+const LONGEST_NAMES: u64 = 64 << 10;
 
 /// Writes the agent's boot configuration, `/etc/hosts`, `/etc/hostname` and `/etc/resolv.conf` into a fresh upper directory.
 pub fn write_boot_files(upper: &Path, record: &Record, slot: &Slot) -> io::Result<()> {
@@ -29,6 +32,61 @@ pub fn write_boot_files(upper: &Path, record: &Record, slot: &Slot) -> io::Resul
     file(&etc, "hosts", 0o644, hosts(hostname, slot.guest_address).as_bytes())?;
     file(&etc, "hostname", 0o644, format!("{hostname}\n").as_bytes())?;
     file(&etc, "resolv.conf", 0o644, resolver(&slot.nameservers).as_bytes())
+}
+
+/// Does the same in an upper directory that a sandbox has used: nothing in it can be relied on, and what its users wrote stays.
+///
+/// The agent's directory is made anew, so that whatever was done to it the agent is found. Names are only brought up to date, and left
+/// alone where there is no plain file any more: a sandbox that did without them can go on doing so.
+pub fn renew_boot_files(upper: &Path, record: &Record, slot: &Slot) -> io::Result<()> {
+    let hostname = record.spec.hostname.as_deref().unwrap_or(record.id.as_str());
+    remove_anything(&upper.join(".belljar"))?;
+    let opened = rustix::fs::open(upper, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
+    let agent = directory(&opened, ".belljar")?;
+    file(&agent, "boot", 0o600, &boot_config(record, hostname).encode())?;
+    for name in ["etc/hosts", "etc/hostname"] {
+        let renew = || -> io::Result<()> {
+            let old = open_beneath(&opened, Path::new(name), OFlags::RDWR | OFlags::NONBLOCK, Mode::empty())?;
+            let mut old = File::from(old);
+            let mut text = Vec::new();
+            Read::by_ref(&mut old).take(LONGEST_NAMES).read_to_end(&mut text)?;
+            if let Some(new) = renew_names(&text, hostname, slot.guest_address) {
+                old.set_len(0)?;
+                old.seek(io::SeekFrom::Start(0))?;
+                old.write_all(&new)?;
+            }
+            Ok(())
+        };
+        if let Err(error) = renew() {
+            tracing::debug!(sandbox_id = %record.id, name, %error, "a used root keeps its names as they are");
+        }
+    }
+    Ok(())
+}
+
+/// The text of `/etc/hosts` or `/etc/hostname` for a sandbox that has a new address, and perhaps a new name, since; `None` if it is right as it is.
+/// Only what the host wrote there itself is changed: the line with an address of a slot, and a name that is a sandbox's id.
+pub fn renew_names(text: &[u8], hostname: &str, address: Ipv4Addr) -> Option<Vec<u8>> {
+    let text = std::str::from_utf8(text).ok().filter(|text| (text.len() as u64) < LONGEST_NAMES)?;
+    let renewed: String = text
+        .split_inclusive('\n')
+        .map(|line| match line.split_ascii_whitespace().collect::<Vec<_>>()[..] {
+            [old, _] if old.parse().is_ok_and(Slot::is_address) => format!("{address} {hostname}\n"),
+            [old] if old.parse::<belljar_types::SandboxId>().is_ok() && text.lines().count() == 1 => format!("{hostname}\n"),
+            _ => line.to_owned(),
+        })
+        .collect();
+    (renewed != text).then(|| renewed.into_bytes())
+}
+
+/// Links are removed, not followed.
+fn remove_anything(path: &Path) -> io::Result<()> {
+    match std::fs::symlink_metadata(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(error),
+        Ok(found) if found.is_dir() => std::fs::remove_dir_all(path),
+        Ok(_) => std::fs::remove_file(path),
+    }
 }
 
 fn boot_config(record: &Record, hostname: &str) -> BootConfig {
@@ -104,6 +162,10 @@ mod tests {
             state: RecordState::Making,
             started_at: SystemTime::now(),
             engine: serde_json::Value::Null,
+            agent: None,
+            still: crate::Stillness::Going,
+            ran_before: std::time::Duration::ZERO,
+            paused: None,
         };
         (record, slot)
     }
@@ -138,5 +200,49 @@ mod tests {
         let (record, slot) = reserved(Network::None);
         assert!(write_boot_files(upper.path(), &record, &slot).is_err());
         assert_eq!(std::fs::read_dir(outside.path()).unwrap().count(), 0);
+    }
+
+    /// Everything that a root user inside can do to the files that the host will write to.
+    #[test]
+    fn a_used_root_is_taken_for_what_it_is() {
+        let outside = tempfile::tempdir().unwrap();
+        std::fs::write(outside.path().join("hosts"), "100.64.9.9 other\n").unwrap();
+        let (record, slot) = reserved(Network::None);
+        let plant = |name: &str, upper: &Path| match name {
+            "a link for etc" => std::os::unix::fs::symlink(outside.path(), upper.join("etc")),
+            "a link for the agent's directory" => std::os::unix::fs::symlink(outside.path(), upper.join(".belljar")),
+            "a file for it" => std::fs::write(upper.join(".belljar"), "x"),
+            "a boot file that is there" => std::fs::create_dir(upper.join(".belljar"))
+                .and_then(|()| std::os::unix::fs::symlink(outside.path().join("hosts"), upper.join(".belljar/boot"))),
+            _ => std::fs::create_dir(upper.join("etc"))
+                .and_then(|()| std::os::unix::fs::symlink(outside.path().join("hosts"), upper.join("etc/hosts"))),
+        };
+        for name in ["a link for etc", "a link for the agent's directory", "a file for it", "a boot file that is there", "a link for hosts"]
+        {
+            let upper = tempfile::tempdir().unwrap();
+            plant(name, upper.path()).unwrap();
+            renew_boot_files(upper.path(), &record, &slot).unwrap_or_else(|error| panic!("{name}: {error}"));
+            let boot = std::fs::read(upper.path().join(".belljar/boot")).unwrap();
+            assert_eq!(BootConfig::decode(&boot).unwrap().sandbox, record.id, "{name}");
+            assert_eq!(std::fs::read(outside.path().join("hosts")).unwrap(), b"100.64.9.9 other\n", "{name}");
+            assert_eq!(std::fs::read_dir(outside.path()).unwrap().count(), 1, "{name}");
+        }
+    }
+
+    #[test]
+    fn only_what_the_host_wrote_is_renewed() {
+        let (name, address) = ("new", Ipv4Addr::new(100, 64, 0, 6));
+        let check = |text: &str, expected: Option<&str>| {
+            assert_eq!(renew_names(text.as_bytes(), name, address).map(|text| String::from_utf8(text).unwrap()).as_deref(), expected);
+        };
+        let old = belljar_types::SandboxId::random();
+        check(
+            &format!("127.0.0.1 localhost\n100.64.0.2 {old}\n10.0.0.1 mine\n"),
+            Some("127.0.0.1 localhost\n100.64.0.6 new\n10.0.0.1 mine\n"),
+        );
+        check("100.64.0.6 new\n", None);
+        check(&format!("{old}\n"), Some("new\n"));
+        check("my-own-name\n", None);
+        check("", None);
     }
 }

@@ -10,7 +10,7 @@ use crate::config::HostConfig;
 use crate::error::HostError;
 use crate::gateway::Gateway;
 use crate::inner::Inner;
-use crate::record::{Record, RecordState};
+use crate::record::{Identity, Record};
 use crate::records;
 use crate::slot::Slot;
 
@@ -31,11 +31,29 @@ pub struct Reservation {
     pub home: PathBuf,
     /// Directories of its root, lowest first, the agent's last.
     pub layers: Vec<PathBuf>,
+    /// What it begins with.
+    pub origin: Origin,
+}
+
+/// What a sandbox begins with.
+#[derive(Debug, Clone)]
+pub enum Origin {
+    /// Nothing but its layers.
+    Blank,
+    /// A disk that was used before, by whoever ran there: nothing on it can be relied on.
+    Disk,
+    /// The same disk, and the memory of that moment.
+    Memory {
+        /// The directory with the engine's image.
+        image: PathBuf,
+        /// Whom the agent in it takes itself for.
+        identity: Identity,
+    },
 }
 
 /// What sandboxes of all engines share.
 pub struct Host {
-    inner: Arc<Inner>,
+    pub(crate) inner: Arc<Inner>,
 }
 
 impl Host {
@@ -67,12 +85,13 @@ impl Host {
     /// Writes down that this sandbox is to be, and gives it its disk, cgroup and slot. On error nothing is left.
     pub async fn reserve(&self, class: IsolationClass, spec: &SandboxSpec) -> Result<Reservation, HostError> {
         let (inner, spec) = (self.inner.clone(), spec.clone());
-        blocking(move || inner.reserve(class, spec)).await
+        blocking(move || inner.reserve(class, spec, None)).await
     }
 
-    /// Writes down that the sandbox was made whole.
+    /// Writes down that the sandbox was made or brought back whole.
     pub async fn commit(&self, id: &SandboxId) -> Result<(), HostError> {
-        self.change(id, |record| record.state = RecordState::Running).await
+        let (inner, id) = (self.inner.clone(), id.clone());
+        blocking(move || inner.commit(&id)).await
     }
 
     /// Keeps something for the sandbox's engine in its record.
@@ -118,6 +137,10 @@ impl Host {
         let (inner, cgroup, id) = (self.inner.clone(), self.cgroup(id), id.clone());
         blocking(move || {
             let failed = |source| HostError::Cgroup { operation: "read the counters of", id: id.clone(), source };
+            // A paused sandbox has a disk and nothing else.
+            if !cgroup.exists() {
+                return Ok(Usage { disk_bytes: inner.pool.usage(&id)?, ..Usage::default() });
+            }
             let counted = cgroup.usage().map_err(failed)?;
             Ok(Usage {
                 cpu_micros: counted.cpu_micros,
@@ -160,7 +183,7 @@ impl Host {
         blocking(move || inner.close_rest()).await
     }
 
-    async fn change(&self, id: &SandboxId, change: impl FnOnce(&mut Record) + Send + 'static) -> Result<(), HostError> {
+    pub(crate) async fn change(&self, id: &SandboxId, change: impl FnOnce(&mut Record) + Send + 'static) -> Result<(), HostError> {
         let (inner, id) = (self.inner.clone(), id.clone());
         blocking(move || {
             let _turn = inner.busy.wait_for(&id);
@@ -173,7 +196,7 @@ impl Host {
 }
 
 /// Runs system calls where they do not hold up other tasks.
-async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T, HostError> + Send + 'static) -> Result<T, HostError> {
+pub(crate) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T, HostError> + Send + 'static) -> Result<T, HostError> {
     match tokio::task::spawn_blocking(work).await {
         Ok(result) => result,
         Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),

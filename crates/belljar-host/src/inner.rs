@@ -21,9 +21,9 @@ use crate::config::{HostConfig, Places};
 use crate::error::HostError;
 use crate::gateway::Gateway;
 use crate::pool::{Pool, make_directory};
-use crate::record::Record;
-use crate::records;
+use crate::record::{Record, RecordState};
 use crate::slot::{Maker, Stock};
+use crate::{pausing, records, snapshots};
 
 const LOCK_PATIENCE: Duration = Duration::from_millis(500);
 
@@ -48,7 +48,7 @@ impl Inner {
         let data = data.map_err(|source| HostError::Files { operation: "find", path: config.data_dir.clone(), source })?;
         let places = Places::new(&data);
         let lock = lock(&places.lock)?;
-        for directory in [&places.homes, &places.run, &places.netns] {
+        for directory in [&places.homes, &places.snapshot_homes, &places.run, &places.netns] {
             make_directory(directory)?;
         }
         make_private_mount(&places.netns).map_err(|source| HostError::Files {
@@ -60,8 +60,11 @@ impl Inner {
         let tree = Tree::open(&layout, &places.name()).map_err(HostError::Cgroups)?;
         let pool = Arc::new(Pool::open(&places, config.pool_bytes)?);
         remove_orphans(&places, &tree, &pool)?;
+        pausing::recover(&places, &tree, &pool)?;
+        snapshots::remove_unfinished(&places, &pool)?;
         let gateway = Gateway::open(&places, config.open_slots > 0)?;
-        let owned: BTreeSet<u32> = all_records(&places)?.iter().map(|record| record.slot).collect();
+        let owned = all_records(&places)?.into_iter().filter(|record| record.state != RecordState::Paused);
+        let owned: BTreeSet<u32> = owned.map(|record| record.slot).collect();
         let maker = Maker::new(places.clone(), gateway.clone());
         let stock = Stock::open(maker, pool.clone(), (config.closed_slots, config.open_slots), &owned)?;
         tracing::info!(instance = places.instance, sandboxes = owned.len(), cgroups = ?layout.kind(), "host open");
@@ -80,7 +83,8 @@ impl Inner {
     }
 
     pub(crate) fn close_slots(&self) -> Result<(), HostError> {
-        let sandboxes = records::ids(&self.places)?.len();
+        // A paused sandbox is in the data directory and nowhere else.
+        let sandboxes = self.records()?.iter().filter(|record| record.state != RecordState::Paused).count();
         if sandboxes > 0 {
             return Err(HostError::InUse { sandboxes });
         }
@@ -98,7 +102,7 @@ impl Inner {
     }
 }
 
-fn all_records(places: &Places) -> Result<Vec<Record>, HostError> {
+pub(crate) fn all_records(places: &Places) -> Result<Vec<Record>, HostError> {
     let read = |id: &SandboxId| records::read(places, id).transpose();
     records::ids(places)?.iter().filter_map(read).collect()
 }

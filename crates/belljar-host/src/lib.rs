@@ -3,6 +3,7 @@
 //!
 //! ```text
 //!   reserve ── record (intent) ─▶ disk with quota ─▶ cgroup with limits ─▶ handed to the engine ─▶ commit
+//!   rest ───── record (paused) ─▶ kill cgroup ─▶ slot back;   wake ── the way of reserve, on the disk that is there
 //!   release ── kill cgroup ─▶ remove cgroup ─▶ drop disk ─▶ remove record ─▶ slot back to stock
 //! ```
 //! The record is written before anything else is made and removed after everything else is gone, and everything carries the sandbox's
@@ -19,24 +20,28 @@ mod guest_files;
 mod host;
 mod inner;
 mod making;
+mod pausing;
 mod pool;
 mod record;
 mod records;
 mod release;
 mod reserve;
 mod slot;
+mod snapshots;
+mod state;
 mod tool;
 mod wall_time;
 
-pub use agent::Agent;
+pub use agent::{Agent, Gate, RestoredAgent};
 pub use belljar_linux::cgroup::Cgroup;
 pub use capacity::HostRoom;
 pub use config::HostConfig;
 pub use error::HostError;
 pub use gateway::Gateway;
-pub use guest_files::write_boot_files;
-pub use host::{Host, Reservation};
+pub use guest_files::{renew_boot_files, renew_names, write_boot_files};
+pub use host::{Host, Origin, Reservation};
 pub use making::{Making, Makings};
-pub use record::{Record, RecordState};
+pub use record::{Identity, Paused, Record, RecordState, Stillness};
 pub use slot::Slot;
+pub use snapshots::{Draft, Snapshot};
 pub use wall_time::{end_at, time_is_up};

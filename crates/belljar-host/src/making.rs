@@ -14,7 +14,7 @@ use std::future::Future;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use belljar_ports::RuntimeError;
-use belljar_types::{EndReason, Execution, SandboxId};
+use belljar_types::{EndReason, SandboxId};
 use tokio::sync::{oneshot, watch};
 
 use crate::error::HostError;
@@ -35,14 +35,15 @@ pub struct Making {
 impl Makings {
     /// Has a sandbox made by `work`, which leaves nothing if it fails, in a task of its own: if the caller stops waiting, the sandbox is still
     /// finished and then removed with `remove`, not left half-made.
-    pub async fn make<W, R>(
+    pub async fn make<T, W, R>(
         self: &Arc<Self>,
         id: &SandboxId,
         work: impl FnOnce(Arc<Making>) -> W,
         remove: impl FnOnce() -> R + Send + 'static,
-    ) -> Result<Execution, RuntimeError>
+    ) -> Result<T, RuntimeError>
     where
-        W: Future<Output = Result<Execution, RuntimeError>> + Send + 'static,
+        T: Send + 'static,
+        W: Future<Output = Result<T, RuntimeError>> + Send + 'static,
         R: Future<Output = Result<(), RuntimeError>> + Send + 'static,
     {
         let making = Arc::new(self.begin(id).ok_or_else(|| RuntimeError::Exists { id: id.clone() })?);
@@ -70,6 +71,37 @@ impl Makings {
                 result
             }
             Err(_) => Err(RuntimeError::Host { operation: "make the sandbox", id: id.clone(), source: Box::new(HostError::Closed) }),
+        }
+    }
+
+    /// Has something done with a sandbox that is there, in a task of its own, after whatever else is being done with it: it is finished whether
+    /// or not the caller waits for it, and whoever removes the sandbox waits until it is over.
+    pub async fn alone<T, W>(self: &Arc<Self>, id: &SandboxId, work: impl FnOnce(Arc<Making>) -> W) -> Result<T, RuntimeError>
+    where
+        T: Send + 'static,
+        W: Future<Output = Result<T, RuntimeError>> + Send + 'static,
+    {
+        let making = Arc::new(self.begin_in_turn(id).await);
+        let work = work(Arc::clone(&making));
+        let done = tokio::spawn(async move {
+            let result = work.await;
+            drop(making);
+            result
+        });
+        let stopped = |_| RuntimeError::Host { operation: "finish", id: id.clone(), source: Box::new(HostError::Closed) };
+        done.await.map_err(stopped)?
+    }
+
+    /// Begins one as soon as there is no other of that name.
+    async fn begin_in_turn(self: &Arc<Self>, id: &SandboxId) -> Making {
+        loop {
+            if let Some(begun) = self.begin(id) {
+                return begun;
+            }
+            let other = self.known().get(id).cloned();
+            if let Some(other) = other {
+                other.closed().await;
+            }
         }
     }
 
@@ -135,7 +167,7 @@ mod tests {
     use std::sync::atomic::{AtomicBool, Ordering};
     use std::time::SystemTime;
 
-    use belljar_types::{ExecutionId, IsolationClass};
+    use belljar_types::{Execution, ExecutionId, IsolationClass};
 
     use super::*;
 
@@ -174,7 +206,8 @@ mod tests {
         let (inner, made) = (Arc::clone(&makings), execution(&id));
         let again = id.clone();
         let work = |_making| async move {
-            let second = inner.make(&again, |_| async { unreachable!("it was begun twice") }, || async { Ok(()) }).await;
+            let second =
+                inner.make(&again, |_| async { unreachable!("it was begun twice") as Result<Execution, _> }, || async { Ok(()) }).await;
             assert!(matches!(second, Err(RuntimeError::Exists { .. })), "{second:?}");
             Ok(made)
         };

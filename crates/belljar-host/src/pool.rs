@@ -3,6 +3,8 @@
 //! It is an image because a disk limit that stops root needs quotas that many root filesystems lack, and because the host's own
 //! disk then cannot be filled by sandboxes. It is sparse, and freed blocks go back to the host.
 
+mod captures;
+
 use std::ffi::OsStr;
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io;
@@ -23,6 +25,8 @@ use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 use crate::config::Places;
 use crate::error::HostError;
 use crate::tool::Tool;
+
+pub(crate) use captures::{MEMORY, memory_bytes};
 
 const MKFS: Tool = Tool { program: "mkfs.btrfs", purpose: "make the pool", package: "btrfs-progs" };
 
@@ -60,7 +64,7 @@ impl Pool {
             mount_image(&places.image, &places.pool).map_err(failed("mount the image", &places.image))?;
             tracing::info!(pool = %places.pool.display(), "pool mounted");
         }
-        for directory in [&places.layers, &places.templates, &places.staging, &places.subvolumes] {
+        for directory in [&places.layers, &places.templates, &places.staging, &places.subvolumes, &places.snapshots, &places.paused] {
             make_directory(directory)?;
         }
         empty(&places.staging).map_err(failed("empty the staging directory", &places.staging))?;
@@ -108,15 +112,17 @@ impl Pool {
         removed.map_err(|source| HostError::Disk { operation: "remove", id: id.clone(), source })
     }
 
-    /// Removes the quota records of dropped disks that the kernel is done with; returns how many are left.
+    /// Removes the quota records of dropped disks that the kernel is done with; returns how many it still works on. A record whose disk is
+    /// gone but whose blocks live on in a snapshot stays until those are gone too.
     pub(crate) fn remove_dropped_quotas(&self) -> usize {
         let waiting = std::mem::take(&mut *self.lock_dropped());
         // Whatever the kernel says against it now is tried again later, at the latest when the pool is next opened.
         let removed = |id: &u64| self.with(|open| btrfs::remove_quota_record(&open.filesystem, *id)).unwrap_or(false);
         let left: Vec<u64> = waiting.into_iter().filter(|id| !removed(id)).collect();
-        let mut dropped = self.lock_dropped();
-        dropped.extend(left);
-        dropped.len()
+        let going = |id: &&u64| self.with(|open| btrfs::subvolume_is_going(&open.filesystem, **id)).unwrap_or(true);
+        let going = left.iter().filter(going).count();
+        self.lock_dropped().extend(left);
+        going
     }
 
     /// Writes everything out and sets the kernel on taking dropped subvolumes apart.
@@ -170,7 +176,11 @@ impl Pool {
 
 impl Open {
     fn subvolume_id(&self, id: &SandboxId) -> io::Result<u64> {
-        btrfs::subvolume_id(rustix::fs::openat(&self.subvolumes, id.as_str(), DIRECTORY, Mode::empty())?)
+        Self::id_in(&self.subvolumes, id.as_str())
+    }
+
+    fn id_in(directory: &OwnedFd, name: &str) -> io::Result<u64> {
+        btrfs::subvolume_id(rustix::fs::openat(directory, name, DIRECTORY, Mode::empty())?)
     }
 }
 

@@ -1,9 +1,10 @@
 //! What the host knows of a sandbox: written before anything is made, removed after everything is gone.
 
 use std::net::Ipv4Addr;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
-use belljar_types::{ExecutionId, IsolationClass, Network, SandboxId, SandboxSpec, Secret};
+use crate::slot::Slot;
+use belljar_types::{ExecutionId, IsolationClass, LayerDigest, Network, SandboxId, SandboxSpec, Secret};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 /// How far a sandbox got.
@@ -14,6 +15,46 @@ pub enum RecordState {
     Making,
     /// It was made whole.
     Running,
+    /// It is on disk alone: no process, no cgroup, no slot.
+    Paused,
+    /// It is being brought back from what was kept of it. If whoever does it is gone, it is paused as before.
+    Resuming,
+}
+
+/// Whether somebody holds a running sandbox still for a moment. If that one is gone, it is to go on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Stillness {
+    /// Nobody does.
+    #[default]
+    Going,
+    /// Its cgroup is frozen.
+    Frozen,
+    /// Its engine stopped it in its own way.
+    Engine,
+}
+
+/// Whom an agent takes itself for, and how it can be told otherwise.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Identity {
+    /// The sandbox.
+    pub sandbox: SandboxId,
+    /// The run.
+    pub execution: ExecutionId,
+    /// What both sides of that run know.
+    #[serde(serialize_with = "to_hex", deserialize_with = "from_hex")]
+    pub token: Secret<[u8; 32]>,
+}
+
+/// What a paused sandbox goes on from.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Paused {
+    /// The name of its capture, a directory of its own; none if its disk is all there is.
+    pub capture: Option<String>,
+    /// Whom the agent in the memory image takes itself for; none if there is no such image.
+    pub identity: Option<Identity>,
+    /// Its disk was changed since, or never was its own: it is made anew from the capture first.
+    pub fresh_disk: bool,
 }
 
 /// One sandbox, as found again after a crash.
@@ -47,6 +88,34 @@ pub struct Record {
     /// What its engine wants to find again.
     #[serde(default)]
     pub engine: serde_json::Value,
+    /// The layer with the agent that it was started with.
+    #[serde(default)]
+    pub agent: Option<LayerDigest>,
+    /// Whether it is held still.
+    #[serde(default)]
+    pub still: Stillness,
+    /// How long its earlier runs took in all.
+    #[serde(default)]
+    pub ran_before: Duration,
+    /// What it goes on from, if it is paused or being resumed.
+    #[serde(default)]
+    pub paused: Option<Paused>,
+}
+
+impl Record {
+    /// Puts it into this slot.
+    pub(crate) fn on(&mut self, slot: &Slot) {
+        self.slot = slot.number;
+        self.network = slot.network;
+        self.guest_address = slot.guest_address;
+        self.gateway_address = slot.gateway_address;
+        self.uid_base = slot.uid_base;
+    }
+
+    /// Whom its agent takes itself for in this run.
+    pub fn identity(&self) -> Identity {
+        Identity { sandbox: self.id.clone(), execution: self.execution.clone(), token: self.token.clone() }
+    }
 }
 
 fn to_hex<S: Serializer>(token: &Secret<[u8; 32]>, serializer: S) -> Result<S::Ok, S::Error> {

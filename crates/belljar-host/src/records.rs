@@ -1,20 +1,20 @@
 //! The homes of sandboxes on the host, each with its record.
 //!
 //! A home is claimed by making its directory, so that one id is never used twice; a record is replaced by renaming, so that a reader or a
-//! crash sees the old one or the new one. It is not synced to disk: after a power cut there are no sandboxes to find again.
+//! crash sees the old one or the new one. It is synced to disk only for a paused sandbox: after a power cut there is no other kind.
 
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use belljar_types::SandboxId;
 
 use crate::config::Places;
 use crate::error::HostError;
-use crate::record::Record;
+use crate::record::{Record, RecordState};
 
-const FILE: &str = "record.json";
+pub(crate) const FILE: &str = "record.json";
 const NEXT: &str = "record.json.next";
 
 /// Makes the home of a new sandbox.
@@ -29,15 +29,22 @@ pub(crate) fn claim(places: &Places, id: &SandboxId) -> Result<PathBuf, HostErro
 
 /// Writes or replaces a record.
 pub(crate) fn write(places: &Places, record: &Record) -> Result<(), HostError> {
-    let home = places.home(&record.id);
-    let attempt = || -> io::Result<()> {
-        let text = serde_json::to_vec(record)?;
-        let next = home.join(NEXT);
-        let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&next)?;
-        file.write_all(&text)?;
-        fs::rename(next, home.join(FILE))
-    };
-    attempt().map_err(|source| HostError::Record { operation: "write", id: record.id.clone(), source })
+    let lasting = record.state == RecordState::Paused;
+    let written = put(&places.home(&record.id), record, lasting);
+    written.map_err(|source| HostError::Record { operation: "write", id: record.id.clone(), source })
+}
+
+/// Puts a record into a directory in place of the one that is there; `lasting`: it is on disk when this returns.
+pub(crate) fn put(directory: &Path, record: &impl serde::Serialize, lasting: bool) -> io::Result<()> {
+    let text = serde_json::to_vec(record)?;
+    let next = directory.join(NEXT);
+    let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&next)?;
+    file.write_all(&text)?;
+    if lasting {
+        file.sync_all()?;
+    }
+    fs::rename(next, directory.join(FILE))?;
+    if lasting { fs::File::open(directory)?.sync_all() } else { Ok(()) }
 }
 
 /// Reads a record; `None` if there is none, or none that makes sense.
@@ -55,7 +62,7 @@ pub(crate) fn ids(places: &Places) -> Result<Vec<SandboxId>, HostError> {
 }
 
 /// The ids that name something in this directory.
-pub(crate) fn names(directory: &std::path::Path) -> Result<Vec<SandboxId>, HostError> {
+pub(crate) fn names<T: std::str::FromStr>(directory: &Path) -> Result<Vec<T>, HostError> {
     let failed = |source| HostError::Files { operation: "list", path: directory.to_owned(), source };
     let mut ids = Vec::new();
     for entry in fs::read_dir(directory).map_err(failed)? {

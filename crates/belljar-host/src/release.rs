@@ -10,7 +10,9 @@ use belljar_types::SandboxId;
 use crate::config::Places;
 use crate::error::HostError;
 use crate::inner::Inner;
+use crate::pausing::remove_captures;
 use crate::pool::Pool;
+use crate::record::RecordState;
 use crate::records;
 
 /// Killed processes are gone in milliseconds, unless they wait for a disk that does not answer.
@@ -23,7 +25,8 @@ impl Inner {
         let _turn = self.busy.wait_for(id);
         let record = records::read(&self.places, id)?;
         let was_there = remove_all_but_slot(&self.places, &self.tree, &self.pool, id)?;
-        if let Some(record) = record {
+        // A paused sandbox has no slot: the number in its record may be another one's by now.
+        if let Some(record) = record.filter(|record| record.state != RecordState::Paused) {
             self.stock.give_back(record.slot, record.network);
         }
         if was_there {
@@ -36,6 +39,15 @@ impl Inner {
 /// Returns whether anything was there.
 pub(crate) fn remove_all_but_slot(places: &Places, tree: &Arc<Tree>, pool: &Pool, id: &SandboxId) -> Result<bool, HostError> {
     let was_there = places.home(id).exists() || places.subvolume(id).exists();
+    end_processes(tree, id)?;
+    pool.remove(id)?;
+    remove_captures(places, pool, id)?;
+    records::forget(places, id)?;
+    Ok(was_there)
+}
+
+/// Kills what runs in a sandbox's cgroup and removes that; does nothing if there is none.
+pub(crate) fn end_processes(tree: &Arc<Tree>, id: &SandboxId) -> Result<(), HostError> {
     let cgroup = tree.group(id.as_str());
     let failed = |operation| move |source| HostError::Cgroup { operation, id: id.clone(), source };
     if cgroup.exists() {
@@ -45,7 +57,5 @@ pub(crate) fn remove_all_but_slot(places: &Places, tree: &Arc<Tree>, pool: &Pool
         }
         cgroup.remove().map_err(failed("remove"))?;
     }
-    pool.remove(id)?;
-    records::forget(places, id)?;
-    Ok(was_there)
+    Ok(())
 }

@@ -1,28 +1,46 @@
 //! Reserving: the intent is written down first, then everything is made; what fails half-way is taken back.
 
+use std::path::PathBuf;
 use std::sync::PoisonError;
-use std::time::{Instant, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
-use belljar_linux::cgroup::CgroupLimits;
-use belljar_types::{Invalid, IsolationClass, LayerDigest, Limits, SandboxSpec, Secret};
+use belljar_linux::cgroup::{Cgroup, CgroupLimits};
+use belljar_types::{Invalid, IsolationClass, LayerDigest, Limits, SandboxSpec, Secret, SnapshotId};
 
 use crate::error::HostError;
-use crate::host::Reservation;
+use crate::host::{Origin, Reservation};
 use crate::inner::Inner;
-use crate::record::{Record, RecordState};
+use crate::pool::MEMORY;
+use crate::record::{Record, RecordState, Stillness};
 use crate::records;
+use crate::snapshots::Snapshot;
 
 impl Inner {
-    pub(crate) fn reserve(&self, class: IsolationClass, spec: SandboxSpec) -> Result<Reservation, HostError> {
+    /// `from`: a snapshot whose disk, and memory if it has one, the sandbox begins with.
+    pub(crate) fn reserve(
+        &self,
+        class: IsolationClass,
+        mut spec: SandboxSpec,
+        from: Option<&SnapshotId>,
+    ) -> Result<Reservation, HostError> {
         self.usable()?;
+        let from = from.map(|id| self.snapshot(id)).transpose()?;
+        if let Some(snapshot) = &from {
+            spec.layers.clone_from(&snapshot.layers);
+            if snapshot.identity.is_some() && snapshot.class != class {
+                let expected = format!("a snapshot of this class: memory that the {} class kept cannot be used by another", snapshot.class);
+                return Err(Invalid::new("snapshot", &expected, snapshot.id.as_str()).into());
+            }
+        }
         validate(&spec)?;
         let started = Instant::now();
-        let agent = self.agent_layer.read().unwrap_or_else(PoisonError::into_inner).clone().ok_or(HostError::NoAgent)?;
-        let layers = spec.layers.iter().chain([&agent]).map(|digest| self.layer(digest)).collect::<Result<_, _>>()?;
+        let kept_agent = from.as_ref().filter(|snapshot| snapshot.identity.is_some()).and_then(|snapshot| snapshot.agent.clone());
+        let agent = kept_agent.map_or_else(|| self.current_agent(), Ok)?;
+        let layers = self.layers(&spec.layers, Some(&agent))?;
         let id = spec.id.clone();
         let turn = self.busy.wait_for(&id);
         let home = records::claim(&self.places, &id)?;
-        let made = self.make(class, spec, layers, home);
+        let made = self.make(class, spec, (layers, agent), home, from);
         drop(turn);
         match &made {
             Ok(_) => tracing::info!(sandbox_id = %id, %class, micros = started.elapsed().as_micros(), "sandbox reserved"),
@@ -39,8 +57,9 @@ impl Inner {
         &self,
         class: IsolationClass,
         spec: SandboxSpec,
-        layers: Vec<std::path::PathBuf>,
-        home: std::path::PathBuf,
+        (layers, agent): (Vec<PathBuf>, LayerDigest),
+        home: PathBuf,
+        from: Option<Snapshot>,
     ) -> Result<Reservation, HostError> {
         let id = spec.id.clone();
         let slot = self.stock.take(spec.network)?;
@@ -48,7 +67,7 @@ impl Inner {
             id: id.clone(),
             execution: spec.execution.clone(),
             class,
-            token: Secret::new(random_token()),
+            token: new_token(),
             slot: slot.number,
             network: slot.network,
             guest_address: slot.guest_address,
@@ -57,19 +76,47 @@ impl Inner {
             state: RecordState::Making,
             started_at: SystemTime::now(),
             engine: serde_json::Value::Null,
+            agent: Some(agent),
+            still: Stillness::Going,
+            ran_before: Duration::ZERO,
+            paused: None,
             spec,
         };
         // Until the record names the slot, nobody else could give it back.
         records::write(&self.places, &record).inspect_err(|_| self.stock.give_back(slot.number, slot.network))?;
-        self.pool.create(&id, record.spec.limits.disk_bytes)?;
-        let limits = cgroup_limits(&record.spec.limits);
-        let cgroup = self.tree.create(id.as_str(), &limits);
-        let cgroup = cgroup.map_err(|source| HostError::Cgroup { operation: "make", id: id.clone(), source })?;
-        let disk = self.places.subvolume(&id);
-        Ok(Reservation { record, cgroup, slot, upper: disk.join("upper"), work: disk.join("work"), home, layers })
+        let (disk, disk_bytes) = (self.places.subvolume(&id), record.spec.limits.disk_bytes);
+        let origin = match from {
+            None => {
+                self.pool.create(&id, disk_bytes)?;
+                Origin::Blank
+            }
+            Some(snapshot) => {
+                let capture = self.places.snapshot(&snapshot.id);
+                self.pool.create_from(&id, &capture, disk_bytes)?;
+                self.pool.renew_work(&id, &disk)?;
+                let memory = |identity| Origin::Memory { image: capture.join(MEMORY), identity };
+                snapshot.identity.map_or(Origin::Disk, memory)
+            }
+        };
+        let cgroup = self.make_cgroup(&record)?;
+        Ok(Reservation { record, cgroup, slot, upper: disk.join("upper"), work: disk.join("work"), home, layers, origin })
     }
 
-    fn layer(&self, digest: &LayerDigest) -> Result<std::path::PathBuf, HostError> {
+    pub(crate) fn make_cgroup(&self, record: &Record) -> Result<Cgroup, HostError> {
+        let made = self.tree.create(record.id.as_str(), &cgroup_limits(&record.spec.limits));
+        made.map_err(|source| HostError::Cgroup { operation: "make", id: record.id.clone(), source })
+    }
+
+    pub(crate) fn current_agent(&self) -> Result<LayerDigest, HostError> {
+        self.agent_layer.read().unwrap_or_else(PoisonError::into_inner).clone().ok_or(HostError::NoAgent)
+    }
+
+    /// The directories of these layers, the agent's last.
+    pub(crate) fn layers(&self, layers: &[LayerDigest], agent: Option<&LayerDigest>) -> Result<Vec<PathBuf>, HostError> {
+        layers.iter().chain(agent).map(|digest| self.layer(digest)).collect()
+    }
+
+    fn layer(&self, digest: &LayerDigest) -> Result<PathBuf, HostError> {
         let path = self.places.layer(digest);
         if path.is_dir() { Ok(path) } else { Err(HostError::MissingLayer { digest: digest.clone() }) }
     }
@@ -98,8 +145,9 @@ fn cgroup_limits(limits: &Limits) -> CgroupLimits {
     CgroupLimits { cpu_millis: Some(limits.cpu_millis), memory_bytes: Some(limits.memory_bytes), pids: Some(limits.pids) }
 }
 
-fn random_token() -> [u8; 32] {
+/// A secret for one run.
+pub(crate) fn new_token() -> Secret<[u8; 32]> {
     let mut token = [0; 32];
     getrandom::fill(&mut token).expect("the kernel has randomness after boot");
-    token
+    Secret::new(token)
 }

@@ -71,6 +71,11 @@ impl Slot {
         }
     }
 
+    /// Whether this is an address that slots have.
+    pub(crate) fn is_address(address: Ipv4Addr) -> bool {
+        (ADDRESSES..ADDRESSES + MOST_SLOTS * 4).contains(&u32::from(address))
+    }
+
     /// The host's end of the cable. The firewall knows open from closed by this name alone.
     pub(crate) fn host_interface(&self) -> String {
         let kind = match self.network {
@@ -96,6 +101,7 @@ mod tests {
         let slot = |number| Slot::new(&places, number, Network::None, &[]);
         assert_eq!(slot(0).gateway_address, Ipv4Addr::new(100, 64, 0, 1));
         assert_eq!(slot(1).guest_address, Ipv4Addr::new(100, 64, 0, 6));
+        assert_eq!(slot(1).gateway_address, belljar_guest_protocol::gateway_of(slot(1).guest_address), "a restored agent relies on it");
         assert_eq!(slot(1).uid_base, slot(0).uid_base + slot(0).uid_count);
         assert!(slot(MOST_SLOTS - 1).uid_base.checked_add(UIDS).is_some());
         assert!(slot(MOST_SLOTS - 1).host_interface().len() <= 15);

@@ -7,9 +7,9 @@ use belljar_linux::cgroup::Cgroup;
 
 use crate::record::Record;
 
-/// When this sandbox's time is up, if it has a limit.
+/// When this sandbox's time is up, if it has a limit. Time that it was paused does not count.
 pub fn time_is_up(record: &Record) -> Option<SystemTime> {
-    record.spec.limits.wall_time.map(|life| record.started_at + life)
+    record.spec.limits.wall_time.map(|life| record.started_at + life.saturating_sub(record.ran_before))
 }
 
 /// Kills what is in `cgroup` at that moment, having noted in `asked_to_end` that the end was wanted. It holds no [`crate::Host`], so a

@@ -9,9 +9,12 @@
 //! * **No silent downgrade.** A limit or rule that cannot be enforced is an error of `create`.
 
 use std::sync::Arc;
+use std::time::{Duration, SystemTime};
 
 use async_trait::async_trait;
-use belljar_types::{EndReason, EngineReport, Execution, Invalid, IsolationClass, LayerDigest, SandboxId, SandboxSpec, SnapshotId, Usage};
+use belljar_types::{
+    EndReason, EngineReport, Execution, ExecutionId, Invalid, IsolationClass, LayerDigest, SandboxId, SandboxSpec, SnapshotId, Usage,
+};
 
 use crate::{Capabilities, Guest, GuestError};
 
@@ -22,6 +25,11 @@ pub enum Presence {
     Running(Execution),
     /// Its processes are frozen in memory.
     Frozen(Execution),
+    /// It is on disk alone, and [`Runtime::resume`] brings it back.
+    Paused {
+        /// Whether its memory was kept: then its processes go on, otherwise it boots anew on its files.
+        memory: bool,
+    },
     /// It ended by itself; its remains wait for [`Runtime::destroy`].
     Ended(EndReason),
     /// Its making was cut short; its remains wait for [`Runtime::destroy`].
@@ -53,8 +61,16 @@ pub struct SnapshotRecord {
     pub id: SnapshotId,
     /// What it holds.
     pub kind: SnapshotKind,
-    /// All layers of its root, lowest first.
+    /// The sandbox it was taken of, which may be gone.
+    pub source: SandboxId,
+    /// The layers below its files, lowest first; the agent's is not among them.
     pub layers: Vec<LayerDigest>,
+    /// What its sandbox had written to disk by then, and the memory image.
+    pub bytes: u64,
+    /// How long its sandbox stood still for it.
+    pub stood_still: Duration,
+    /// When it was taken.
+    pub taken_at: SystemTime,
 }
 
 /// Why an engine did not do what it was asked. The variant says what was being attempted.
@@ -93,6 +109,18 @@ pub enum RuntimeError {
     Exists {
         /// The id asked for.
         id: SandboxId,
+    },
+    /// There is no such snapshot.
+    #[error("snapshot {id} is not here")]
+    NoSnapshot {
+        /// The id asked for.
+        id: SnapshotId,
+    },
+    /// There is one already.
+    #[error("snapshot {id} exists already")]
+    SnapshotExists {
+        /// The id asked for.
+        id: SnapshotId,
     },
     /// Another run of the sandbox is current.
     #[error("sandbox {id} is not in the state this needs: {state}")]
@@ -167,23 +195,41 @@ pub trait Runtime: Send + Sync {
     /// Ends a sandbox and removes every trace of it. Does nothing, successfully, if there is none.
     async fn destroy(&self, id: &SandboxId) -> Result<(), RuntimeError>;
 
-    /// Waits until the sandbox is no longer running and says why. Does not remove it.
+    /// Waits until the sandbox is no longer running and says why. Does not remove it. A sandbox that is paused meanwhile did not end: then
+    /// this fails with [`RuntimeError::WrongState`].
     async fn ended(&self, id: &SandboxId) -> Result<EndReason, RuntimeError>;
 
-    /// What it used so far, counted by the host.
+    /// What it used so far in this run, counted by the host. A paused sandbox uses its disk and nothing else.
     async fn usage(&self, id: &SandboxId) -> Result<Usage, RuntimeError>;
 
-    /// Stops all its processes where they stand.
-    async fn pause(&self, id: &SandboxId) -> Result<(), RuntimeError>;
+    /// Stops it. With [`SnapshotKind::Memory`] its processes go on where they stood when it is resumed; where they are meanwhile is told by
+    /// [`Capabilities::pause`]. With [`SnapshotKind::Filesystem`] they end and its files stay.
+    ///
+    /// Returns when it uses no processor any more. If it fails, the sandbox runs as before.
+    async fn pause(&self, id: &SandboxId, keep: SnapshotKind) -> Result<(), RuntimeError>;
 
-    /// Lets a paused sandbox go on.
-    async fn resume(&self, id: &SandboxId) -> Result<Execution, RuntimeError>;
+    /// Lets a paused sandbox go on. What was on disk comes back as a new run with this id, a new secret and a new address; connections are cut,
+    /// processes and their output are where they were. What stood still in memory is the same run, and says so in the answer.
+    ///
+    /// If it fails, the sandbox is paused as before.
+    async fn resume(&self, id: &SandboxId, execution: &ExecutionId) -> Result<Execution, RuntimeError>;
 
-    /// Freezes its state under a name; the sandbox goes on.
+    /// Keeps its state under a name, of a running or a paused sandbox. A running one goes on; it stands still only as long as the answer says.
     async fn snapshot(&self, id: &SandboxId, snapshot: &SnapshotId, kind: SnapshotKind) -> Result<SnapshotRecord, RuntimeError>;
 
-    /// Makes a new sandbox from a snapshot, or fails leaving nothing. `spec.layers` is ignored: the snapshot has them.
+    /// Makes a new sandbox from a snapshot, or fails leaving nothing. `spec.layers` is ignored: the snapshot has them. One with memory goes on
+    /// where the snapshot's sandbox stood, with that one's environment; one without boots anew on its files.
     async fn fork(&self, snapshot: &SnapshotId, spec: &SandboxSpec) -> Result<Execution, RuntimeError>;
+
+    /// Puts a sandbox, running or paused, back to one of its own snapshots; it then runs. If it fails half-way, it is paused in the state of the
+    /// snapshot; before that nothing was changed.
+    async fn rollback(&self, id: &SandboxId, snapshot: &SnapshotId, execution: &ExecutionId) -> Result<Execution, RuntimeError>;
+
+    /// Removes a snapshot. Does nothing, successfully, if there is none. Sandboxes made from it live on.
+    async fn remove_snapshot(&self, snapshot: &SnapshotId) -> Result<(), RuntimeError>;
+
+    /// All whole snapshots of this engine on this host.
+    async fn snapshots(&self) -> Result<Vec<SnapshotRecord>, RuntimeError>;
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use belljar_host::{Making, RecordState, Reservation};
 use belljar_ports::{GuestError, GuestInfo, RuntimeError};
-use belljar_types::{Execution, IsolationClass, SandboxId, SandboxSpec, escape_untrusted};
+use belljar_types::{Execution, ExecutionId, IsolationClass, SandboxId, SandboxSpec, SnapshotId, escape_untrusted};
 use tokio::time::Instant;
 
 use crate::errors::{ContainerError, from_host};
@@ -22,23 +22,40 @@ const LATER_TRY: Duration = Duration::from_millis(5);
 const LAST_WORDS_MAX: usize = 4096;
 
 /// Makes it, or leaves nothing, whether or not the caller waits for the end of it.
-pub(crate) async fn make(inner: Arc<Inner>, spec: SandboxSpec) -> Result<Execution, RuntimeError> {
+pub(crate) async fn make(inner: Arc<Inner>, spec: SandboxSpec, from: Option<SnapshotId>) -> Result<Execution, RuntimeError> {
     let (makings, id) = (Arc::clone(&inner.makings), spec.id.clone());
     let (remover, unwanted) = (Arc::clone(&inner), id.clone());
-    let work = |making: Arc<Making>| async move { create(&inner, &spec, &making).await };
+    let work = |making: Arc<Making>| async move { create(&inner, &spec, from.as_ref(), &making).await };
     makings.make(&id, work, move || async move { remover.remove(&unwanted).await }).await
 }
 
 /// Makes it, or leaves nothing. Whoever calls it holds on to the making until nothing is left to do.
-async fn create(inner: &Arc<Inner>, spec: &SandboxSpec, making: &Making) -> Result<Execution, RuntimeError> {
+async fn create(inner: &Arc<Inner>, spec: &SandboxSpec, from: Option<&SnapshotId>, making: &Making) -> Result<Execution, RuntimeError> {
     let id = &spec.id;
-    let reserved = inner.host.reserve(IsolationClass::Container, spec).await;
+    let reserved = match from {
+        None => inner.host.reserve(IsolationClass::Container, spec).await,
+        Some(snapshot) => inner.host.reserve_fork(IsolationClass::Container, spec, snapshot).await,
+    };
     let reservation = reserved.map_err(|error| from_host("reserve the sandbox's resources", id, error))?;
     let made = bring_up(inner, id, reservation, making).await;
     if made.is_err()
         && let Err(error) = inner.remove(id).await
     {
         tracing::error!(sandbox_id = %id, %error, "a sandbox that could not be made could not be removed either; the inventory shows it");
+    }
+    made
+}
+
+/// Starts a paused sandbox anew on its disk, or leaves it paused.
+pub(crate) async fn bring_back(inner: &Arc<Inner>, id: &SandboxId, run: &ExecutionId, making: &Making) -> Result<Execution, RuntimeError> {
+    let woken = inner.host.wake(id, run).await;
+    let reservation = woken.map_err(|error| from_host("wake the sandbox", id, error))?;
+    let made = bring_up(inner, id, reservation, making).await;
+    if made.is_err() {
+        if let Err(error) = inner.host.rest_again(id).await {
+            tracing::error!(sandbox_id = %id, %error, "a failed resume could not be taken back; it is when the host is next opened");
+        }
+        inner.forget(id).await;
     }
     made
 }

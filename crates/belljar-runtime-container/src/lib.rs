@@ -3,7 +3,7 @@
 //! ```text
 //!   lifecycle  the Runtime verbs                     live    who runs, and how it ended
 //!   start      one launch, from reservation to pid   root    what a sandbox sees: layers, /dev, /sys, masks
-//!   create     made whole, or not at all             making  what is on its way, and called off
+//!   create     made whole, or not at all             snapshot  what is kept, and brought back
 //! ```
 //! A sandbox has its own user, pid, mount, uts, ipc, network and cgroup namespaces; its root is an overlay that no path on the host
 //! leads to. It has no capability over anything of the host, cannot gain any (`no_new_privs`; `sudo` is the agent's own and raises

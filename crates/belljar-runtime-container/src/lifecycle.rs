@@ -10,9 +10,9 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
-use belljar_host::{Host, Makings, Record, RecordState};
+use belljar_host::{Host, HostError, Makings, Record, RecordState};
 use belljar_ports::{Capabilities, Found, Guest, Presence, Runtime, RuntimeError, SnapshotKind, SnapshotRecord};
-use belljar_types::{EndReason, EngineReport, Execution, IsolationClass, SandboxId, SandboxSpec, SnapshotId, Usage};
+use belljar_types::{EndReason, EngineReport, Execution, ExecutionId, IsolationClass, SandboxId, SandboxSpec, SnapshotId, Usage};
 
 use crate::config::ContainerConfig;
 use crate::create;
@@ -22,6 +22,7 @@ use crate::start::Starter;
 use crate::{metrics, probe, snapshot};
 
 const CLASS: IsolationClass = IsolationClass::Container;
+const PAUSED: &str = "it is paused";
 
 /// The container class on one host.
 pub struct ContainerRuntime {
@@ -46,6 +47,14 @@ impl ContainerRuntime {
     }
 }
 
+impl ContainerRuntime {
+    /// What concerns no one sandbox.
+    fn unavailable(&self, error: &HostError) -> RuntimeError {
+        let cause = std::error::Error::source(error).map(|cause| format!(": {cause}")).unwrap_or_default();
+        RuntimeError::Unavailable { class: CLASS, reason: format!("its disk cannot be used: {error}{cause}") }
+    }
+}
+
 impl Inner {
     fn known(&self) -> MutexGuard<'_, HashMap<SandboxId, Arc<Live>>> {
         self.live.lock().unwrap_or_else(PoisonError::into_inner)
@@ -55,7 +64,7 @@ impl Inner {
         self.known().insert(id.clone(), live);
     }
 
-    async fn record(&self, id: &SandboxId) -> Result<Record, RuntimeError> {
+    pub(crate) async fn record(&self, id: &SandboxId) -> Result<Record, RuntimeError> {
         let record = self.host.record(id).await.map_err(|error| from_host("read the record", id, error))?;
         record.filter(|record| record.class == CLASS).ok_or_else(|| RuntimeError::NotFound { id: id.clone() })
     }
@@ -66,8 +75,14 @@ impl Inner {
             return Ok(Arc::clone(live));
         }
         let record = self.record(id).await?;
-        if record.state != RecordState::Running {
-            return Err(RuntimeError::WrongState { id: id.clone(), state: "its making was not finished".to_owned() });
+        let state = match record.state {
+            RecordState::Running => None,
+            RecordState::Making => Some("its making was not finished"),
+            RecordState::Paused => Some(PAUSED),
+            RecordState::Resuming => Some("it is being resumed"),
+        };
+        if let Some(state) = state {
+            return Err(RuntimeError::WrongState { id: id.clone(), state: state.to_owned() });
         }
         let cgroup = self.host.cgroup(id);
         let first = find_first(&cgroup).map_err(|source| ContainerError::Watch(source).during("find the sandbox", id))?;
@@ -86,21 +101,30 @@ impl Inner {
     }
 
     pub(crate) async fn remove(&self, id: &SandboxId) -> Result<(), RuntimeError> {
-        let live = self.known().get(id).cloned();
-        if let Some(live) = &live {
+        if let Some(live) = self.known().get(id) {
             live.ask_to_end();
         }
         self.host.release(id).await.map_err(|error| from_host("remove the sandbox", id, error))?;
+        self.forget(id).await;
+        Ok(())
+    }
+
+    /// Takes the ending of a run whose processes were killed.
+    pub(crate) async fn forget(&self, id: &SandboxId) {
+        let live = self.known().get(id).cloned();
         if let Some(live) = live {
             live.ended().await;
             self.known().remove(id);
         }
-        Ok(())
     }
 
     fn presence(&self, record: &Record) -> Option<Presence> {
         if record.state == RecordState::Making {
             return (!self.makings.is_making(&record.id)).then_some(Presence::HalfMade);
+        }
+        if let RecordState::Paused | RecordState::Resuming = record.state {
+            let memory = record.paused.as_ref().is_some_and(|paused| paused.identity.is_some());
+            return Some(Presence::Paused { memory });
         }
         let cgroup = self.host.cgroup(&record.id);
         Some(match (cgroup.is_populated(), cgroup.is_frozen()) {
@@ -113,7 +137,7 @@ impl Inner {
         })
     }
 
-    async fn set_frozen(&self, id: &SandboxId, frozen: bool) -> Result<Record, RuntimeError> {
+    pub(crate) async fn set_frozen(&self, id: &SandboxId, frozen: bool) -> Result<Record, RuntimeError> {
         let record = self.record(id).await?;
         let cgroup = self.host.cgroup(id);
         let operation = if frozen { "pause the sandbox" } else { "resume the sandbox" };
@@ -152,7 +176,7 @@ impl Runtime for ContainerRuntime {
     }
 
     async fn create(&self, spec: &SandboxSpec) -> Result<Execution, RuntimeError> {
-        create::make(Arc::clone(&self.inner), spec.clone()).await
+        create::make(Arc::clone(&self.inner), spec.clone(), None).await
     }
 
     async fn guest(&self, id: &SandboxId) -> Result<Arc<dyn Guest>, RuntimeError> {
@@ -166,12 +190,7 @@ impl Runtime for ContainerRuntime {
     }
 
     async fn inventory(&self) -> Result<Vec<Found>, RuntimeError> {
-        let records = self
-            .inner
-            .host
-            .records(CLASS)
-            .await
-            .map_err(|error| RuntimeError::Unavailable { class: CLASS, reason: format!("its sandboxes cannot be listed: {error}") })?;
+        let records = self.inner.host.records(CLASS).await.map_err(|error| self.unavailable(&error))?;
         let found = |record: Record| self.inner.presence(&record).map(|presence| Found { id: record.id, presence });
         Ok(records.into_iter().filter_map(found).collect())
     }
@@ -182,7 +201,15 @@ impl Runtime for ContainerRuntime {
 
     async fn ended(&self, id: &SandboxId) -> Result<EndReason, RuntimeError> {
         match self.inner.live(id).await {
-            Ok(live) => Ok(live.ended().await),
+            Ok(live) => {
+                let reason = live.ended().await;
+                match self.inner.record(id).await {
+                    Ok(record) if record.state != RecordState::Running => {
+                        Err(RuntimeError::WrongState { id: id.clone(), state: PAUSED.to_owned() })
+                    }
+                    _ => Ok(reason),
+                }
+            }
             Err(RuntimeError::Ended { reason, .. }) => Ok(reason),
             Err(error) => Err(error),
         }
@@ -193,19 +220,32 @@ impl Runtime for ContainerRuntime {
         metrics::usage(&self.inner.host, id).await
     }
 
-    async fn pause(&self, id: &SandboxId) -> Result<(), RuntimeError> {
-        self.inner.set_frozen(id, true).await.map(drop)
+    async fn pause(&self, id: &SandboxId, keep: SnapshotKind) -> Result<(), RuntimeError> {
+        snapshot::pause(&self.inner, id, keep).await
     }
 
-    async fn resume(&self, id: &SandboxId) -> Result<Execution, RuntimeError> {
-        self.inner.set_frozen(id, false).await.map(|record| execution(&record))
+    async fn resume(&self, id: &SandboxId, execution: &ExecutionId) -> Result<Execution, RuntimeError> {
+        snapshot::resume(&self.inner, id, execution).await
     }
 
-    async fn snapshot(&self, _: &SandboxId, _: &SnapshotId, _: SnapshotKind) -> Result<SnapshotRecord, RuntimeError> {
-        Err(snapshot::unsupported("snapshots"))
+    async fn snapshot(&self, id: &SandboxId, snapshot: &SnapshotId, kind: SnapshotKind) -> Result<SnapshotRecord, RuntimeError> {
+        snapshot::snapshot(&self.inner, id, snapshot, kind).await
     }
 
-    async fn fork(&self, _: &SnapshotId, _: &SandboxSpec) -> Result<Execution, RuntimeError> {
-        Err(snapshot::unsupported("forks"))
+    async fn fork(&self, snapshot: &SnapshotId, spec: &SandboxSpec) -> Result<Execution, RuntimeError> {
+        create::make(Arc::clone(&self.inner), spec.clone(), Some(snapshot.clone())).await
+    }
+
+    async fn rollback(&self, id: &SandboxId, snapshot: &SnapshotId, execution: &ExecutionId) -> Result<Execution, RuntimeError> {
+        snapshot::rollback(&self.inner, id, snapshot, execution).await
+    }
+
+    async fn remove_snapshot(&self, snapshot: &SnapshotId) -> Result<(), RuntimeError> {
+        self.inner.host.remove_snapshot(snapshot).await.map_err(|error| self.unavailable(&error))
+    }
+
+    async fn snapshots(&self) -> Result<Vec<SnapshotRecord>, RuntimeError> {
+        let found = self.inner.host.snapshots(CLASS).await.map_err(|error| self.unavailable(&error))?;
+        Ok(found.iter().map(snapshot::told).collect())
     }
 }

@@ -95,7 +95,7 @@ async fn trial(inner: &Arc<Inner>) -> Check {
         );
     };
     let spec = SandboxSpec::on(vec![agent]);
-    let made = create::make(Arc::clone(inner), spec.clone()).await;
+    let made = create::make(Arc::clone(inner), spec.clone(), None).await;
     let removed = inner.destroy(&spec.id).await;
     match (made, removed) {
         (Ok(_), Ok(())) => Check::pass(NAME, "was made, answered and is gone"),

@@ -102,6 +102,8 @@ fn make_mount_points(upper: &Path) -> Result<(), ContainerError> {
     let opened = opened.map_err(|errno| ContainerError::Open { path: upper.to_owned(), source: errno.into() })?;
     for (name, mode) in MOUNT_POINTS {
         let mode = Mode::from_raw_mode(mode);
+        // In a root that was used before there may be anything; unlinking follows nothing, and leaves a directory alone.
+        let _ = rustix::fs::unlinkat(&opened, name, rustix::fs::AtFlags::empty());
         let made = resolve::make_directory_beneath(&opened, Path::new(name), mode);
         made.and_then(|made| Ok(rustix::fs::fchmod(made, mode)?)).map_err(|source| ContainerError::MountPoint { name, source })?;
     }

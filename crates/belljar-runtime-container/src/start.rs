@@ -8,7 +8,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use belljar_host::Reservation;
+use belljar_host::{Origin, Reservation, renew_boot_files, write_boot_files};
 use belljar_linux::caps::CapabilitySet;
 use belljar_linux::launch::{Launch, Launched, launch};
 use belljar_linux::rlimit::{ProcessLimit, Resource};
@@ -57,7 +57,11 @@ impl Starter {
     /// Starts the agent of a reserved sandbox.
     pub(crate) fn start(&self, reservation: &Reservation) -> Result<Started, ContainerError> {
         let record = &reservation.record;
-        belljar_host::write_boot_files(&reservation.upper, record, &reservation.slot).map_err(ContainerError::BootFiles)?;
+        let write = match reservation.origin {
+            Origin::Blank => write_boot_files,
+            Origin::Disk | Origin::Memory { .. } => renew_boot_files,
+        };
+        write(&reservation.upper, record, &reservation.slot).map_err(ContainerError::BootFiles)?;
         let hostname = record.spec.hostname.as_deref().unwrap_or(record.id.as_str());
         let (last_words, stderr) = last_words().map_err(|source| ContainerError::Prepare { what: "the agent's log", source })?;
         let users = self.users(reservation.slot.uid_base, reservation.slot.uid_count)?;

@@ -11,10 +11,10 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use belljar_host::{Making, Record, Reservation, write_boot_files};
+use belljar_host::{Making, Origin, Record, Reservation, renew_boot_files, write_boot_files};
 use belljar_linux::cgroup::Cgroup;
 use belljar_ports::{Guest, GuestError, RuntimeError};
-use belljar_types::{EndReason, Execution, IsolationClass, SandboxId, SandboxSpec};
+use belljar_types::{EndReason, Execution, ExecutionId, IsolationClass, SandboxId, SandboxSpec, SnapshotId};
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 use crate::errors::{EngineError, from_host};
@@ -23,7 +23,7 @@ use crate::launch::{Files, Launch};
 use crate::live::Live;
 use crate::runsc::Runsc;
 use crate::runtime::{Inner, blocking};
-use crate::{bundle, oom};
+use crate::{bundle, oom, restore};
 
 /// Between two tries to reach an agent that does not listen yet: it needs about twenty.
 const NEXT_TRY: Duration = Duration::from_millis(1);
@@ -34,21 +34,38 @@ const LATER_TRY: Duration = Duration::from_millis(10);
 const KILL_AGAIN: Duration = Duration::from_millis(20);
 
 /// Makes it, or leaves nothing, whether or not the caller waits for the end of it.
-pub(crate) async fn make(inner: Arc<Inner>, spec: SandboxSpec) -> Result<Execution, RuntimeError> {
+pub(crate) async fn make(inner: Arc<Inner>, spec: SandboxSpec, from: Option<SnapshotId>) -> Result<Execution, RuntimeError> {
     let (makings, id) = (Arc::clone(&inner.makings), spec.id.clone());
     let (remover, unwanted) = (Arc::clone(&inner), id.clone());
-    let work = |making: Arc<Making>| async move { inner.create(&spec, &making).await };
+    let work = |making: Arc<Making>| async move { inner.create(&spec, from.as_ref(), &making).await };
     makings.make(&id, work, move || async move { remover.remove(&unwanted).await }).await
 }
 
+/// Brings a paused sandbox back, or leaves it paused.
+pub(crate) async fn bring_back(inner: &Arc<Inner>, id: &SandboxId, run: &ExecutionId, making: &Making) -> Result<Execution, RuntimeError> {
+    const OPERATION: &str = "resume";
+    let runsc = inner.runsc().await.map_err(|error| error.during(OPERATION, id))?.clone();
+    let reservation = inner.host.wake(id, run).await.map_err(|error| from_host(error, OPERATION, id))?;
+    let made = inner.bring_up(reservation, runsc, making).await;
+    if made.is_err()
+        && let Err(error) = inner.host.rest_again(id).await
+    {
+        tracing::error!(sandbox_id = %id, %error, "a failed resume could not be taken back; it is when the host is next opened");
+    }
+    made
+}
+
 impl Inner {
-    async fn create(&self, spec: &SandboxSpec, making: &Making) -> Result<Execution, RuntimeError> {
+    async fn create(&self, spec: &SandboxSpec, from: Option<&SnapshotId>, making: &Making) -> Result<Execution, RuntimeError> {
         const OPERATION: &str = "start runsc";
         let id = &spec.id;
         spec.limits.validate()?;
         let runsc = self.runsc().await.map_err(|error| error.during(OPERATION, id))?.clone();
         self.files(id).check_socket_path().map_err(|error| error.during(OPERATION, id))?;
-        let reserved = self.host.reserve(IsolationClass::Gvisor, spec).await;
+        let reserved = match from {
+            None => self.host.reserve(IsolationClass::Gvisor, spec).await,
+            Some(snapshot) => self.host.reserve_fork(IsolationClass::Gvisor, spec, snapshot).await,
+        };
         let reservation = reserved.map_err(|error| from_host(error, "reserve room", id))?;
         let made = self.bring_up(reservation, runsc, making).await;
         if made.is_err()
@@ -61,6 +78,7 @@ impl Inner {
 
     async fn bring_up(&self, reservation: Reservation, runsc: Runsc, making: &Making) -> Result<Execution, RuntimeError> {
         let (record, cgroup) = (reservation.record.clone(), reservation.cgroup.clone());
+        let origin = reservation.origin.clone();
         let (id, files, deadline) = (record.id.clone(), self.files(&record.id), Instant::now() + self.config.start_limit);
         let silent = || EngineError::Silent { limit: self.config.start_limit, said: files.last_words() };
         if making.is_called_off() {
@@ -80,7 +98,7 @@ impl Inner {
             Ok(launched) => launched,
             Err(_) => {
                 stop(&cgroup, launch).await;
-                Err(silent())
+                Err(EngineError::Slow { limit: self.config.start_limit, said: files.last_words() })
             }
         };
         if let Err(error) = launched {
@@ -88,8 +106,14 @@ impl Inner {
         }
 
         let live = Arc::new(Live::new(&self.host, &record));
+        let answer = async {
+            if let Origin::Memory { identity, .. } = &origin {
+                self.tell_who_it_is(&record, identity, &cgroup).await?;
+            }
+            first_answer(&*live.guest, &cgroup).await
+        };
         let answered = tokio::select! {
-            answered = timeout_at(deadline, first_answer(&*live.guest, &cgroup)) => answered,
+            answered = timeout_at(deadline, answer) => answered,
             () = making.called_off() => return Err(making.unwanted()),
         };
         match answered.unwrap_or_else(|_| Err(FirstAnswer::Engine(silent()))) {
@@ -97,6 +121,9 @@ impl Inner {
             Err(FirstAnswer::Engine(error)) => return Err(failed_start(&id, cgroup, error).await),
             Err(FirstAnswer::Agent(source)) => return Err(RuntimeError::Agent { id, source }),
             Err(FirstAnswer::Ended) => return Err(ended_early(&id, cgroup, files.last_words()).await),
+        }
+        if let Origin::Memory { .. } = origin {
+            restore::renew_names(&*live.guest, &record).await;
         }
         self.finish(&record, cgroup).await?;
         self.lives().insert(id, live);
@@ -128,8 +155,15 @@ async fn ended_early(id: &SandboxId, cgroup: Cgroup, detail: String) -> RuntimeE
 }
 
 fn prepare_and_launch(reservation: &Reservation, runsc: &Runsc, files: &Files, direct_files: bool) -> Result<(), EngineError> {
-    let Reservation { record, cgroup, slot, upper, layers, .. } = reservation;
-    write_boot_files(upper, record, slot).map_err(|source| EngineError::BootFiles { upper: upper.clone(), source })?;
+    let Reservation { record, cgroup, slot, upper, layers, origin, .. } = reservation;
+    let boot_files = match origin {
+        Origin::Blank => write_boot_files(upper, record, slot),
+        Origin::Disk => renew_boot_files(upper, record, slot),
+        // Nothing on this disk may differ from what the memory remembers of it.
+        Origin::Memory { .. } => Ok(()),
+    };
+    boot_files.map_err(|source| EngineError::BootFiles { upper: upper.clone(), source })?;
+    let image = if let Origin::Memory { image, .. } = origin { Some(image.as_path()) } else { None };
     let config = files.bundle.join("config.json");
     bundle::write(&config, &record.spec, &files.root, &slot.netns).map_err(|source| EngineError::Write { path: config, source })?;
     cgroup.set_pids_limit(bundle::host_tasks(record.spec.limits.pids))?;
@@ -137,8 +171,8 @@ fn prepare_and_launch(reservation: &Reservation, runsc: &Runsc, files: &Files, d
     cgroup.set_cpu_limit(None)?;
     let disk = upper.parent().unwrap_or(upper);
     let memory_bytes = record.spec.limits.memory_bytes;
-    Launch { runsc, files, layers, disk, cgroup: &cgroup.membership()?, memory_bytes, direct_files }.run()?;
-    let protected = sentry_pid(files).and_then(|sentry| oom::prefer_stubs(cgroup, sentry));
+    Launch { runsc, files, layers, disk, cgroup: &cgroup.membership()?, memory_bytes, direct_files, image }.run()?;
+    let protected = sentry_pid(files).and_then(|sentry| oom::prefer_stubs(cgroup, sentry, image.is_some()));
     if !matches!(protected, Ok(true)) {
         tracing::warn!(sandbox_id = %record.id, ?protected, "running out of memory may end this sandbox and not one process of it");
     }
@@ -159,14 +193,14 @@ async fn stop(cgroup: &Cgroup, mut launch: std::pin::Pin<&mut impl Future<Output
 }
 
 /// How the first question to an agent can go wrong.
-enum FirstAnswer {
+pub(crate) enum FirstAnswer {
     Engine(EngineError),
     Agent(GuestError),
     Ended,
 }
 
 /// Asks until the agent listens. A refused connection costs nothing and means that it does not listen yet, or never will.
-async fn first_answer(agent: &impl Guest, cgroup: &Cgroup) -> Result<(), FirstAnswer> {
+pub(crate) async fn first_answer(agent: &impl Guest, cgroup: &Cgroup) -> Result<(), FirstAnswer> {
     let mut tries = 0;
     loop {
         match agent.hello().await {

@@ -60,6 +60,12 @@ pub(crate) enum EngineError {
     },
     #[error("{runsc} failed with {status}: {said}")]
     Failed { runsc: PathBuf, status: String, said: String },
+    #[error("runsc, told to {verb}, failed with {status}: {said}")]
+    Told { verb: &'static str, status: String, said: String },
+    #[error("the file {file} was removed inside and is still open there")]
+    NamelessFile { file: String },
+    #[error("runsc was not done within {limit:?}; it said: {said}")]
+    Slow { limit: Duration, said: String },
     #[error("the agent did not answer within {limit:?}; runsc said: {said}")]
     Silent { limit: Duration, said: String },
     #[error("find the sentry of the sandbox by {path}")]
@@ -75,12 +81,21 @@ pub(crate) enum EngineError {
 }
 
 impl EngineError {
+    /// Whether runsc refused to let go of a sandbox because it does not hold it.
+    pub(crate) fn is_not_held(&self) -> bool {
+        matches!(self, Self::Told { verb: "resume", said, .. } if said.contains("cannot resume container") || said.contains("in state running"))
+    }
+
     /// As an error of the port. A `runsc` that cannot be used rules the class out, whatever the sandbox.
     pub(crate) fn during(self, operation: &'static str, id: &SandboxId) -> RuntimeError {
         match self {
             Self::NoRunsc | Self::AskVersion { .. } | Self::UnknownVersion { .. } | Self::TooOld { .. } | Self::LongPath { .. } => {
                 RuntimeError::Unavailable { class: IsolationClass::Gvisor, reason: self.to_string() }
             }
+            Self::NamelessFile { .. } => RuntimeError::WrongState {
+                id: id.clone(),
+                state: format!("{self}, so its memory cannot be kept; close the file, or keep the files alone"),
+            },
             other => RuntimeError::Host { operation, id: id.clone(), source: Box::new(other) },
         }
     }

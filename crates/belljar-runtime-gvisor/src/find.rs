@@ -25,6 +25,7 @@ impl Inner {
         }
         let record = self.known(id, "find the agent").await?;
         require_whole(&record)?;
+        self.release_if_held(&record).await?;
         if let Presence::Ended(reason) = self.presence(&record).await? {
             return Err(RuntimeError::Ended { id: id.clone(), reason, detail: self.files(id).last_words() });
         }
@@ -54,6 +55,7 @@ impl Inner {
             if record.state == RecordState::Making && self.makings.is_making(&record.id) {
                 continue;
             }
+            self.release_if_held(&record).await?;
             let presence = self.presence(&record).await?;
             found.push(Found { id: record.id, presence });
         }
@@ -63,6 +65,10 @@ impl Inner {
     pub(crate) async fn presence(&self, record: &Record) -> Result<Presence, RuntimeError> {
         if record.state == RecordState::Making {
             return Ok(Presence::HalfMade);
+        }
+        if let RecordState::Paused | RecordState::Resuming = record.state {
+            let memory = record.paused.as_ref().is_some_and(|paused| paused.identity.is_some());
+            return Ok(Presence::Paused { memory });
         }
         let (cgroup, files) = (self.host.cgroup(&record.id), self.files(&record.id));
         let live = self.lives().get(&record.id).cloned();
@@ -91,6 +97,9 @@ impl Inner {
         let sentry = blocking(move || sentry(&files, &cgroup)).await.map_err(|error| error.during(OPERATION, id))?;
         if let Some(sentry) = sentry {
             end_of(sentry).await.map_err(|source| EngineError::Sentry { path: at, source }.during(OPERATION, id))?;
+        }
+        if let Ok(record) = self.known(id, OPERATION).await {
+            require_whole(&record)?;
         }
         Ok(live.end_reason())
     }
@@ -123,8 +132,11 @@ pub(crate) fn execution(record: &Record) -> Execution {
 }
 
 pub(crate) fn require_whole(record: &Record) -> Result<(), RuntimeError> {
-    match record.state {
-        RecordState::Running => Ok(()),
-        RecordState::Making => Err(RuntimeError::WrongState { id: record.id.clone(), state: "being made".to_owned() }),
-    }
+    let state = match record.state {
+        RecordState::Running => return Ok(()),
+        RecordState::Making => "it is being made",
+        RecordState::Paused => "it is paused",
+        RecordState::Resuming => "it is being resumed",
+    };
+    Err(RuntimeError::WrongState { id: record.id.clone(), state: state.to_owned() })
 }

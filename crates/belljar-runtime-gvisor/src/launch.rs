@@ -63,6 +63,25 @@ impl Files {
         if socket.as_os_str().len() < SOCKET_PATH_MAX { Ok(()) } else { Err(EngineError::LongPath { path: socket }) }
     }
 
+    /// Makes the mount point, and removes what an earlier run left: runsc would take that sandbox for one that is there.
+    fn make_ready(&self) -> Result<(), EngineError> {
+        let failed = |path: &Path| {
+            let path = path.to_owned();
+            move |source| EngineError::Write { path, source }
+        };
+        match fs::create_dir(&self.root) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(failed(&self.root)(error)),
+            _ => {}
+        }
+        for (path, removed) in [(&self.state, fs::remove_dir_all(&self.state)), (&self.pid, fs::remove_file(&self.pid))] {
+            match removed {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(path)(error)),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
     /// The last things runsc said, made safe to print.
     pub(crate) fn last_words(&self) -> String {
         last_words(&self.log).unwrap_or_else(|_| "nothing".to_owned())
@@ -81,25 +100,23 @@ pub(crate) struct Launch<'a> {
     pub(crate) cgroup: &'a Membership,
     pub(crate) memory_bytes: u64,
     pub(crate) direct_files: bool,
+    /// Memory to go on from.
+    pub(crate) image: Option<&'a Path>,
 }
 
 impl Launch<'_> {
-    /// Starts runsc, which returns when the agent's program runs in the new sandbox. `config.json` must be there.
+    /// Starts runsc, which returns when the agent's program runs in the new sandbox, or what was kept in memory goes on. `config.json` must be there.
     pub(crate) fn run(&self) -> Result<(), EngineError> {
-        let Files { bundle, root, pid, .. } = self.files;
-        fs::create_dir(root).map_err(|source| EngineError::Write { path: root.clone(), source })?;
+        let Files { bundle, pid, .. } = self.files;
+        self.files.make_ready()?;
         let start = |source| EngineError::Start { runsc: self.runsc.path.clone(), source };
         let mut words = vec![self.runsc.path.clone().into_os_string()];
         words.extend(self.runsc.flags(self.files, self.direct_files));
-        words.extend([
-            "run".into(),
-            "--detach".into(),
-            "--bundle".into(),
-            bundle.into(),
-            "--pid-file".into(),
-            pid.into(),
-            CONTAINER.into(),
-        ]);
+        match self.image {
+            Some(image) => words.extend(["restore".into(), "--image-path".into(), image.into()]),
+            None => words.push("run".into()),
+        }
+        words.extend(["--detach".into(), "--bundle".into(), bundle.into(), "--pid-file".into(), pid.into(), CONTAINER.into()]);
         let words = words.into_iter().map(|word| CString::new(word.into_vec()).map_err(io::Error::from));
         let words = words.collect::<io::Result<Vec<_>>>().map_err(start)?;
 

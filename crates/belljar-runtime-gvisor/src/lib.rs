@@ -18,7 +18,8 @@
 //! * **(b)** A bound host socket makes checkpoints fail, so the agent is reached by TCP through the slot, with a token
 //!   ([`belljar_host::Host::agent`]), and there is `--host-uds=none`: `launch`.
 //! * **(c)** It takes the address and routes off the slot's interface, for its own stack. The host puts them back when a slot is used again.
-//! * **(d)** Without `--net-disconnect-ok` nothing can be checkpointed while a TCP connection exists: `launch`.
+//! * **(d)** Without `--net-disconnect-ok` nothing can be checkpointed while a TCP connection exists: `launch`. A file that was removed and is still
+//!   open cannot be either, and the caller is told so: `checkpoint`.
 //! * **(e)** It ignores the set-user-ID bit, so `sudo` is the agent under another name. This crate gives root inside the
 //!   capabilities that this takes, and no more: `bundle`.
 //! * **(f)** It takes its root for itself alone (`--file-access=exclusive`): what is needed in it is written before the start (`create`), everything
@@ -30,6 +31,7 @@
 //! * It covers an empty `/tmp` with a filesystem in memory unless told of a mount there: `bundle`.
 
 mod bundle;
+mod checkpoint;
 mod config;
 mod create;
 mod errors;
@@ -40,6 +42,7 @@ mod live;
 mod metrics;
 mod oom;
 mod probe;
+mod restore;
 mod runsc;
 mod runtime;
 mod snapshot;

@@ -4,13 +4,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use belljar_guest_client::{GuestClient, JudgedGuest, OomLedger};
-use belljar_host::{Agent, Host, Record, end_at, time_is_up};
+use belljar_host::{Agent, Gate, Host, Record, end_at, time_is_up};
 use belljar_types::{EndReason, Termination};
 use tokio::task::AbortHandle;
 
 /// A sandbox that this process made or found.
 pub(crate) struct Live {
     pub(crate) guest: Arc<JudgedGuest<GuestClient>>,
+    /// Shut while its memory is written down.
+    pub(crate) gate: Gate,
     ledger: Arc<OomLedger>,
     asked_to_end: Arc<AtomicBool>,
     clock: Option<AbortHandle>,
@@ -18,13 +20,13 @@ pub(crate) struct Live {
 
 impl Live {
     pub(crate) fn new(host: &Arc<Host>, record: &Record) -> Self {
-        let Agent { guest, ledger } = host.agent(record, ends_by_memory);
+        let Agent { guest, ledger, gate } = host.agent(record, ends_by_memory);
         let asked_to_end = Arc::new(AtomicBool::new(false));
         let clock = time_is_up(record).map(|moment| {
             let (cgroup, asked_to_end) = (host.cgroup(&record.id), asked_to_end.clone());
             tokio::spawn(async move { end_at(moment, cgroup, &asked_to_end).await }).abort_handle()
         });
-        Self { guest, ledger, asked_to_end, clock }
+        Self { guest, gate, ledger, asked_to_end, clock }
     }
 
     /// From now on its end is somebody's wish.

@@ -13,14 +13,19 @@ use belljar_linux::cgroup::Cgroup;
 const PREFERRED_VICTIM: &str = "1000";
 const LAST_VICTIM: &str = "-900";
 
-/// Makes everything the sandbox starts from now on die before its sentry and its agent. Says whether the first stub was found: if not,
-/// running out of memory may end the whole sandbox, and is told as that.
-pub(crate) fn prefer_stubs(cgroup: &Cgroup, sentry: u32) -> io::Result<bool> {
+/// Makes everything the sandbox starts from now on die before its sentry and its agent. In one that was restored everything runs already, and which
+/// stub is the agent's cannot be told; there all of them are preferred, and of those the kernel takes the largest, which the agent is not.
+///
+/// Says whether the first stub was found: if not, running out of memory may end the whole sandbox, and is told as that.
+pub(crate) fn prefer_stubs(cgroup: &Cgroup, sentry: u32, restored: bool) -> io::Result<bool> {
+    let members = fs::read_to_string(cgroup.path().join("cgroup.procs"))?;
+    let members = members.lines().filter_map(|member| Some((member, fs::read_to_string(format!("/proc/{member}/stat")).ok()?)));
+    let members: Vec<(&str, String)> = members.collect();
+    let first = members.iter().find(|(_, stat)| is_first_stub(stat, sentry)).map(|(pid, _)| *pid);
     let mut found = false;
-    for member in fs::read_to_string(cgroup.path().join("cgroup.procs"))?.lines() {
-        let Ok(stat) = fs::read_to_string(format!("/proc/{member}/stat")) else { continue };
+    for (member, stat) in &members {
         let score = format!("/proc/{member}/oom_score_adj");
-        if is_first_stub(&stat, sentry) {
+        if first == Some(*member) || (restored && first.is_some_and(|first| is_in_session(stat, first))) {
             fs::write(score, PREFERRED_VICTIM)?;
             found = true;
         } else {
@@ -29,6 +34,10 @@ pub(crate) fn prefer_stubs(cgroup: &Cgroup, sentry: u32) -> io::Result<bool> {
         }
     }
     Ok(found)
+}
+
+fn is_in_session(stat: &str, session: &str) -> bool {
+    stat.rsplit_once(") ").and_then(|(_, rest)| rest.split(' ').nth(3)) == Some(session)
 }
 
 /// The sentry starts it in a session of its own, in which all other stubs are too.
@@ -50,5 +59,7 @@ mod tests {
         assert!(!is_first_stub("78 (exe) S 50 77 77 0 -1", 50));
         assert!(!is_first_stub("50 (runsc-sandbox) S 1 50 50 0 -1", 50));
         assert!(!is_first_stub("", 50));
+        assert!(is_in_session("78 (exe) S 50 77 77 0 -1", "77"));
+        assert!(!is_in_session("50 (runsc-sandbox) S 1 50 50 0 -1", "77"));
     }
 }

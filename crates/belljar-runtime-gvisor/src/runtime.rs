@@ -4,9 +4,9 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
-use belljar_host::{Host, Makings, Record};
+use belljar_host::{Host, HostError, Makings, Record};
 use belljar_ports::{Capabilities, Found, Guest, MemoryState, OomScope, Runtime, RuntimeError, SnapshotKind, SnapshotRecord};
-use belljar_types::{EndReason, EngineReport, Execution, IsolationClass, SandboxId, SandboxSpec, SnapshotId, Usage};
+use belljar_types::{EndReason, EngineReport, Execution, ExecutionId, IsolationClass, SandboxId, SandboxSpec, SnapshotId, Usage};
 use tokio::sync::OnceCell;
 
 use crate::config::GvisorConfig;
@@ -80,10 +80,10 @@ impl Runtime for GvisorRuntime {
 
     fn capabilities(&self) -> Capabilities {
         Capabilities {
-            pause: Some(MemoryState::Resident),
-            snapshot_filesystem: false,
-            snapshot_memory: false,
-            fork: false,
+            pause: Some(MemoryState::OnDisk),
+            snapshot_filesystem: true,
+            snapshot_memory: true,
+            fork: true,
             oom: OomScope::Process,
             setuid: false,
             xattrs: false,
@@ -99,7 +99,7 @@ impl Runtime for GvisorRuntime {
     }
 
     async fn create(&self, spec: &SandboxSpec) -> Result<Execution, RuntimeError> {
-        create::make(Arc::clone(&self.inner), spec.clone()).await
+        create::make(Arc::clone(&self.inner), spec.clone(), None).await
     }
 
     async fn guest(&self, id: &SandboxId) -> Result<Arc<dyn Guest>, RuntimeError> {
@@ -126,19 +126,38 @@ impl Runtime for GvisorRuntime {
         self.inner.count_usage(id).await
     }
 
-    async fn pause(&self, id: &SandboxId) -> Result<(), RuntimeError> {
-        self.inner.freeze(id).await
+    async fn pause(&self, id: &SandboxId, keep: SnapshotKind) -> Result<(), RuntimeError> {
+        snapshot::pause(&self.inner, id, keep).await
     }
 
-    async fn resume(&self, id: &SandboxId) -> Result<Execution, RuntimeError> {
-        self.inner.thaw(id).await
+    async fn resume(&self, id: &SandboxId, execution: &ExecutionId) -> Result<Execution, RuntimeError> {
+        snapshot::resume(&self.inner, id, execution).await
     }
 
-    async fn snapshot(&self, _id: &SandboxId, _snapshot: &SnapshotId, _kind: SnapshotKind) -> Result<SnapshotRecord, RuntimeError> {
-        Err(snapshot::unsupported("snapshot"))
+    async fn snapshot(&self, id: &SandboxId, snapshot: &SnapshotId, kind: SnapshotKind) -> Result<SnapshotRecord, RuntimeError> {
+        snapshot::snapshot(&self.inner, id, snapshot, kind).await
     }
 
-    async fn fork(&self, _snapshot: &SnapshotId, _spec: &SandboxSpec) -> Result<Execution, RuntimeError> {
-        Err(snapshot::unsupported("fork"))
+    async fn fork(&self, snapshot: &SnapshotId, spec: &SandboxSpec) -> Result<Execution, RuntimeError> {
+        create::make(Arc::clone(&self.inner), spec.clone(), Some(snapshot.clone())).await
     }
+
+    async fn rollback(&self, id: &SandboxId, snapshot: &SnapshotId, execution: &ExecutionId) -> Result<Execution, RuntimeError> {
+        snapshot::rollback(&self.inner, id, snapshot, execution).await
+    }
+
+    async fn remove_snapshot(&self, snapshot: &SnapshotId) -> Result<(), RuntimeError> {
+        self.inner.host.remove_snapshot(snapshot).await.map_err(|error| unavailable(&error))
+    }
+
+    async fn snapshots(&self) -> Result<Vec<SnapshotRecord>, RuntimeError> {
+        let found = self.inner.host.snapshots(IsolationClass::Gvisor).await.map_err(|error| unavailable(&error))?;
+        Ok(found.iter().map(snapshot::told).collect())
+    }
+}
+
+/// What concerns no one sandbox.
+fn unavailable(error: &HostError) -> RuntimeError {
+    let cause = std::error::Error::source(error).map(|cause| format!(": {cause}")).unwrap_or_default();
+    RuntimeError::Unavailable { class: IsolationClass::Gvisor, reason: format!("its disk cannot be used: {error}{cause}") }
 }

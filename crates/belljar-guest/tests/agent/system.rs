@@ -29,7 +29,7 @@ async fn a_renewed_agent_knows_only_its_new_name() {
     let agent = TestAgent::start().await;
     let new = Credentials { sandbox: SandboxId::random(), execution: ExecutionId::random(), token: Secret::new([9; 32]) };
     // Without a clock: this machine's own would be set.
-    agent.client.renew(&new, None, None).await.unwrap();
+    agent.client.renew(&new, None, None, None).await.unwrap();
     let client = GuestClient::new(std::sync::Arc::new(ToAddress(agent.address)), new.clone());
     assert_eq!(client.hello().await.unwrap().sandbox, new.sandbox);
     let old = GuestClient::new(std::sync::Arc::new(ToAddress(agent.address)), agent.credentials.clone());

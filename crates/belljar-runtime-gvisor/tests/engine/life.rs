@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use belljar_ports::{Presence, Runtime, RuntimeError, SnapshotKind};
 use belljar_runtime_gvisor::{GvisorConfig, GvisorRuntime};
-use belljar_types::{EndReason, ProcessSpec, PtySize, SandboxId, SandboxSpec, SnapshotId};
+use belljar_types::{EndReason, ExecutionId, ProcessSpec, PtySize, SandboxId, SandboxSpec, SnapshotId};
 
 use crate::machine::{Machine, base_layer, chain, run, shell};
 
@@ -82,15 +82,18 @@ async fn a_pause_stops_everything_and_a_resume_goes_on() {
     let id = machine.create().await;
     let guest = machine.runtime.guest(&id).await.unwrap();
     guest.start(&ProcessSpec::new(["sh", "-c", "while :; do echo x >> /tmp/ticks; sleep 0.05; done"])).await.unwrap();
-    machine.runtime.pause(&id).await.unwrap();
+    machine.runtime.pause(&id, SnapshotKind::Memory).await.unwrap();
     let ticks = || fs::read(machine.data.join("pool/sandboxes").join(id.as_str()).join("upper/tmp/ticks")).unwrap_or_default().len();
     let before = ticks();
     tokio::time::sleep(Duration::from_millis(500)).await;
     assert_eq!(ticks(), before, "something ran on");
     let found = machine.runtime.inventory().await.unwrap();
-    assert!(matches!(found[0].presence, Presence::Frozen(_)), "{found:?}");
+    assert!(matches!(found[0].presence, Presence::Paused { memory: true }), "{found:?}");
 
-    machine.runtime.resume(&id).await.unwrap();
+    let run = ExecutionId::random();
+    let resumed = machine.runtime.resume(&id, &run).await.unwrap_or_else(|error| panic!("{}", chain(&error)));
+    assert_eq!(resumed.id, run);
+    let guest = machine.runtime.guest(&id).await.unwrap();
     assert_eq!(shell(&*guest, "echo back").await.stdout, "back\n");
     let now =
         shell(&*guest, "n=$(cat /tmp/ticks | head -c 1000000); sleep 0.5; m=$(cat /tmp/ticks | head -c 1000000); [ ${#m} -gt ${#n} ]")
@@ -155,19 +158,21 @@ async fn a_failed_start_says_why_and_leaves_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_not_supported_or_not_there_is_said() {
+async fn what_is_not_there_is_said() {
     let machine = Machine::with_slots(1).await;
     let nobody = SandboxId::random();
     let runtime = &machine.runtime;
-    assert!(!runtime.capabilities().fork && !runtime.capabilities().snapshot_memory);
     for kind in [SnapshotKind::Filesystem, SnapshotKind::Memory] {
         let refused = runtime.snapshot(&nobody, &SnapshotId::random(), kind).await;
-        assert!(matches!(refused, Err(RuntimeError::Unsupported { verb: "snapshot", .. })));
+        assert!(matches!(refused, Err(RuntimeError::NotFound { .. })));
+        assert!(matches!(runtime.pause(&nobody, kind).await, Err(RuntimeError::NotFound { .. })));
     }
-    let forked = runtime.fork(&SnapshotId::random(), &SandboxSpec::on(vec![base_layer()])).await;
-    assert!(matches!(forked, Err(RuntimeError::Unsupported { verb: "fork", .. })));
-    assert!(matches!(runtime.pause(&nobody).await, Err(RuntimeError::NotFound { .. })));
-    assert!(matches!(runtime.resume(&nobody).await, Err(RuntimeError::NotFound { .. })));
+    let (no_snapshot, run) = (SnapshotId::random(), ExecutionId::random());
+    let forked = runtime.fork(&no_snapshot, &SandboxSpec::on(vec![base_layer()])).await;
+    assert!(matches!(forked, Err(RuntimeError::NoSnapshot { .. })));
+    assert!(matches!(runtime.resume(&nobody, &run).await, Err(RuntimeError::NotFound { .. })));
+    assert!(matches!(runtime.rollback(&nobody, &no_snapshot, &run).await, Err(RuntimeError::NotFound { .. })));
+    assert!(runtime.remove_snapshot(&no_snapshot).await.is_ok());
     assert!(matches!(runtime.adopt(&nobody).await, Err(RuntimeError::NotFound { .. })));
     assert!(matches!(runtime.usage(&nobody).await, Err(RuntimeError::NotFound { .. })));
     assert!(runtime.destroy(&nobody).await.is_ok());

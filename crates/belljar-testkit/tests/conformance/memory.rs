@@ -76,7 +76,12 @@ pub(crate) async fn everything_goes_on_after_a_pause_and_a_restart(class: Isolat
     let (id, guest) = (sandbox.execution.sandbox.clone(), &*sandbox.guest);
     let mut python = Interpreter::start(guest).await;
     assert_eq!(
-        python.ask(guest, "x = {'n': list(range(1000)), 'pid': os.getpid()}; f = open('/home/user/open', 'w+'); f.write('before ')").await,
+        python
+            .ask(
+                guest,
+                "x = {'n': list(range(1000)), 'pid': os.getpid()}; f = open('/home/user/open', 'w+'); f.write('before '); f.flush()"
+            )
+            .await,
         "done"
     );
     let mut shell = ProcessSpec::new(["/bin/bash", "--norc", "-i"]);

@@ -190,7 +190,7 @@ pub(crate) async fn a_pause_without_memory_keeps_the_files(class: IsolationClass
     let run = ExecutionId::random();
     let resumed = successor.resume(&id, &run).await.unwrap_or_else(|error| panic!("{error:?}"));
     assert_eq!((&resumed.sandbox, &resumed.id), (&id, &run));
-    assert_eq!(sh(&*successor.guest(&id).await.unwrap(), "cat f; echo $COLOUR; ls -ld /tmp | cut -c1").await.text(), "kept\ngreen\nd");
+    assert_eq!(sh(&*successor.guest(&id).await.unwrap(), "cat f; echo $COLOUR").await.text(), "kept\ngreen");
     let child = fork(lab, class, &kept, &lab.spec()).await;
     assert_eq!(sh(&*child.guest, "cat f").await.text(), "kept");
     child.destroy().await;
