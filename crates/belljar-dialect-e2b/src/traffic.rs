@@ -1,7 +1,7 @@
 //! Which requests belong to a sandbox, told by headers or by host name, and the way there.
 
 use axum::extract::{Request, State};
-use axum::http::{HeaderMap, HeaderName, StatusCode, Uri, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use belljar_core::{CoreError, Session};
@@ -41,7 +41,7 @@ impl Target {
         if let Some(port) = domain.zip(host).and_then(|(domain, host)| port_host(host, domain)) {
             return Some(Self::Port(port.sandbox, port.port));
         }
-        let text = |name| headers.get(name).map(|value: &axum::http::HeaderValue| value.to_str().unwrap_or_default());
+        let text = |name| headers.get(name).map(|value: &HeaderValue| value.to_str().unwrap_or_default());
         match (text(SANDBOX), text(PORT)) {
             (None, None) => None,
             (None, Some(_)) => Some(Self::Unclear("Missing header: E2b-Sandbox-Id")),
@@ -103,13 +103,13 @@ async fn to_program(state: &E2bState, id: SandboxId, port: u16, mut request: Req
         Ok(session) => session,
         Err(answer) => return answer,
     };
-    if !allowed && !Marks::of(&session.sandbox().metadata).public_ports {
-        // Another front's tokens open it under its host name.
-        if !request.headers().contains_key(SANDBOX) && token.is_none() {
-            return state.front.answer_for_port(&PortHost { sandbox: id, port }, request).await;
-        }
-        let message = if token.is_some() { "Invalid traffic access token" } else { "Missing traffic access token" };
-        return ApiError::new(StatusCode::FORBIDDEN, message).into_response();
+    let marks = Marks::of(&session.sandbox().metadata);
+    if !allowed && !marks.public_ports {
+        return without_traffic_token(state, &session, PortHost { sandbox: id, port }, token.is_some(), request).await;
+    }
+    let host = marks.program_host.and_then(|host| HeaderValue::try_from(host.replace("${PORT}", &port.to_string())).ok());
+    if let Some(host) = host {
+        request.headers_mut().insert(header::HOST, host);
     }
     let path = request.uri().path_and_query().map_or("/", axum::http::uri::PathAndQuery::as_str).to_owned();
     match forward(session, port, request, &path, &Forwarded::default()).await {
@@ -120,6 +120,20 @@ async fn to_program(state: &E2bState, id: SandboxId, port: u16, mut request: Req
             _ => problem.into_response(),
         },
     }
+}
+
+/// A port that is not public. Another front's keys and tokens open it under its host name; all others hear E2B's own words.
+async fn without_traffic_token(state: &E2bState, session: &Session, port: PortHost, wrong: bool, request: Request) -> Response {
+    let by_host = !request.headers().contains_key(SANDBOX);
+    let made_here = Marks::are_in(&session.sandbox().metadata);
+    if by_host && !wrong {
+        let answer = state.front.answer_for_port(&port, request).await;
+        if !(made_here && answer.status() == StatusCode::UNAUTHORIZED) {
+            return answer;
+        }
+    }
+    let message = if wrong { "Invalid traffic access token" } else { "Missing traffic access token" };
+    ApiError::new(StatusCode::FORBIDDEN, message).into_response()
 }
 
 /// The sandbox's agent, for whoever may reach it at all; what they may do there is for others to say.

@@ -49,7 +49,10 @@ pub async fn forward(session: Session, port: u16, mut request: Request, path: &s
 
     let unclear = |_| bad_answer(port);
     let stream = pump::pump(connection, session);
-    let (mut sender, driver) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.map_err(unclear)?;
+    // Some programs look for `Host` and not for `host`, as HTTP/1.1 clients mostly write it.
+    let mut client_of_program = hyper::client::conn::http1::Builder::new();
+    let handshake = client_of_program.title_case_headers(true).handshake(TokioIo::new(stream));
+    let (mut sender, driver) = handshake.await.map_err(unclear)?;
     tokio::spawn(driver.with_upgrades());
     let mut answer = sender.send_request(Request::from_parts(parts, body)).await.map_err(unclear)?;
 

@@ -7,7 +7,7 @@ use belljar_core::Cursor;
 use belljar_http::Authenticated;
 use belljar_types::Sandbox;
 
-use super::extract::{Asked, Which};
+use super::extract::{Asked, Domain, Which};
 use super::sandboxes::live;
 use crate::dto::{ListQuery, SandboxDetail};
 use crate::errors::ApiError;
@@ -19,6 +19,7 @@ const NEXT: HeaderName = HeaderName::from_static("x-next-token");
 pub(super) async fn all(
     State(state): State<E2bState>,
     who: Authenticated,
+    Domain(domain): Domain,
     Asked(query): Asked<ListQuery>,
 ) -> Result<(HeaderMap, Json<Vec<SandboxDetail>>), ApiError> {
     let mut headers = HeaderMap::new();
@@ -26,20 +27,21 @@ pub(super) async fn all(
     if let Some(next) = next.and_then(|next| HeaderValue::try_from(next_token(&next)).ok()) {
         headers.insert(NEXT, next);
     }
-    Ok((headers, Json(details(&state, &sandboxes))))
+    Ok((headers, Json(details(&state, domain.as_deref(), &sandboxes))))
 }
 
 /// The older list: all that run, without pages.
 pub(super) async fn running(
     State(state): State<E2bState>,
     who: Authenticated,
+    Domain(domain): Domain,
     Asked(query): Asked<ListQuery>,
 ) -> Result<Json<Vec<SandboxDetail>>, ApiError> {
     let mut query = ListQuery { metadata: query.metadata, state: Some("running".to_owned()), ..ListQuery::default() };
     let mut found = Vec::new();
     loop {
         let (sandboxes, next) = page(&state, &who, &query).await?;
-        found.extend(details(&state, &sandboxes));
+        found.extend(details(&state, domain.as_deref(), &sandboxes));
         match next {
             Some(next) => query.next_token = Some(next_token(&next)),
             None => return Ok(Json(found)),
@@ -47,8 +49,8 @@ pub(super) async fn running(
     }
 }
 
-fn details(state: &E2bState, sandboxes: &[Sandbox]) -> Vec<SandboxDetail> {
-    sandboxes.iter().map(|sandbox| detail(sandbox, &state.tokens, state.domain.as_deref())).collect()
+fn details(state: &E2bState, domain: Option<&str>, sandboxes: &[Sandbox]) -> Vec<SandboxDetail> {
+    sandboxes.iter().map(|sandbox| detail(sandbox, &state.tokens, domain)).collect()
 }
 
 async fn page(state: &E2bState, who: &Authenticated, query: &ListQuery) -> Result<(Vec<Sandbox>, Option<Cursor>), ApiError> {

@@ -11,7 +11,7 @@ use belljar_http::Authenticated;
 use belljar_types::{Sandbox, SandboxId, SandboxState};
 use sha2::{Digest, Sha256};
 
-use super::extract::{Given, Which};
+use super::extract::{Domain, Given, Which};
 use crate::dto::{Connect, NetworkDto, NewSandbox, Refresh, SandboxDetail, SandboxDto, Timeout};
 use crate::errors::ApiError;
 use crate::state::E2bState;
@@ -30,24 +30,27 @@ type Answer<T> = Result<T, ApiError>;
 pub(super) async fn create_v1(
     State(state): State<E2bState>,
     who: Authenticated,
+    Domain(domain): Domain,
     headers: HeaderMap,
     Given(new): Given<NewSandbox>,
 ) -> Answer<(StatusCode, Json<SandboxDto>)> {
-    create(&state, &who, &headers, new, TIMEOUT_V1).await
+    create(&state, &who, domain, &headers, new, TIMEOUT_V1).await
 }
 
 pub(super) async fn create_v2(
     State(state): State<E2bState>,
     who: Authenticated,
+    Domain(domain): Domain,
     headers: HeaderMap,
     Given(new): Given<NewSandbox>,
 ) -> Answer<(StatusCode, Json<SandboxDto>)> {
-    create(&state, &who, &headers, NewSandbox { secure: Some(true), ..new }, TIMEOUT_V2).await
+    create(&state, &who, domain, &headers, NewSandbox { secure: Some(true), ..new }, TIMEOUT_V2).await
 }
 
 async fn create(
     state: &E2bState,
     who: &Authenticated,
+    domain: Option<String>,
     headers: &HeaderMap,
     new: NewSandbox,
     timeout: u64,
@@ -55,7 +58,7 @@ async fn create(
     let request = create_request(new, timeout, idempotency_key(headers)?)?;
     let sandbox = state.service.create(who, request).await?;
     state.known.note(&sandbox.id, &sandbox.project);
-    Ok((StatusCode::CREATED, Json(sandbox_dto(&sandbox, &state.tokens, state.domain.as_deref()))))
+    Ok((StatusCode::CREATED, Json(sandbox_dto(&sandbox, &state.tokens, domain.as_deref()))))
 }
 
 fn idempotency_key(headers: &HeaderMap) -> Answer<Option<String>> {
@@ -68,9 +71,14 @@ fn idempotency_key(headers: &HeaderMap) -> Answer<Option<String>> {
     Ok(Some(Sha256::digest(key.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()))
 }
 
-pub(super) async fn show(State(state): State<E2bState>, who: Authenticated, Which(id): Which) -> Answer<Json<SandboxDetail>> {
+pub(super) async fn show(
+    State(state): State<E2bState>,
+    who: Authenticated,
+    Domain(domain): Domain,
+    Which(id): Which,
+) -> Answer<Json<SandboxDetail>> {
     let sandbox = live(&state, &who, &id).await?;
-    Ok(Json(detail(&sandbox, &state.tokens, state.domain.as_deref())))
+    Ok(Json(detail(&sandbox, &state.tokens, domain.as_deref())))
 }
 
 pub(super) async fn kill(State(state): State<E2bState>, who: Authenticated, Which(id): Which) -> Answer<StatusCode> {
@@ -84,13 +92,14 @@ pub(super) async fn kill(State(state): State<E2bState>, who: Authenticated, Whic
 pub(super) async fn connect(
     State(state): State<E2bState>,
     who: Authenticated,
+    Domain(domain): Domain,
     Which(id): Which,
     Given(connect): Given<Connect>,
 ) -> Answer<Json<SandboxDto>> {
     live(&state, &who, &id).await?;
     let lease = Lease::AtLeast(Duration::from_secs(connect.timeout.unwrap_or(TIMEOUT_V2).max(1)));
     let sandbox = state.service.set_lease(&who, &id, lease).await?;
-    Ok(Json(sandbox_dto(&sandbox, &state.tokens, state.domain.as_deref())))
+    Ok(Json(sandbox_dto(&sandbox, &state.tokens, domain.as_deref())))
 }
 
 /// Only what is paused can be resumed, and nothing is ever paused here.

@@ -19,7 +19,7 @@ pub(crate) fn entry(path: &str, info: &FileInfo, target: Option<(String, Option<
         name: base_name(path).to_owned(),
         kind: seen.map_or("FILE_TYPE_UNSPECIFIED", |info| kind(info.kind)),
         path: path.to_owned(),
-        size: info.size.to_string(),
+        size: shown_size(info).to_string(),
         mode: seen.map_or(0, |info| info.mode & 0o777),
         permissions: letters(info),
         owner: info.owner.clone().unwrap_or_else(|| info.uid.to_string()),
@@ -29,6 +29,11 @@ pub(crate) fn entry(path: &str, info: &FileInfo, target: Option<(String, Option<
         is_symlink: is_link,
         metadata,
     }
+}
+
+/// E2B's disks have directories of a block at least; where Belljar's say nothing, clients are told the same.
+fn shown_size(info: &FileInfo) -> u64 {
+    if info.kind == FileKind::Directory { info.size.max(4096) } else { info.size }
 }
 
 fn kind(kind: FileKind) -> &'static str {

@@ -6,20 +6,28 @@ use std::collections::BTreeMap;
 /// The metadata's name.
 const NAME: &str = "belljar.e2b";
 
-/// How a sandbox may be reached.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// How a sandbox may be reached. One without marks was made by another front.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Marks {
     /// Its daemon wants a token.
     pub(crate) secure: bool,
     /// Its programs' ports want none.
     pub(crate) public_ports: bool,
+    /// What its programs are told as their host; `${PORT}` stands for the port.
+    pub(crate) program_host: Option<String>,
 }
+
+/// The end of the mark that has the host.
+const HOST: &str = "host=";
 
 impl Marks {
     /// Puts them into the metadata of a new sandbox.
-    pub(crate) fn put(self, metadata: &mut BTreeMap<String, String>) {
+    pub(crate) fn put(&self, metadata: &mut BTreeMap<String, String>) {
         let word = |set, yes: &'static str, no: &'static str| if set { yes } else { no };
-        let text = format!("{} {}", word(self.secure, "secure", "insecure"), word(self.public_ports, "public", "private"));
+        let mut text = format!("{} {}", word(self.secure, "secure", "insecure"), word(self.public_ports, "public", "private"));
+        if let Some(host) = &self.program_host {
+            text.push_str(&format!(" {HOST}{host}"));
+        }
         metadata.insert(NAME.to_owned(), text);
     }
 
@@ -27,7 +35,13 @@ impl Marks {
     pub(crate) fn of(metadata: &BTreeMap<String, String>) -> Self {
         let text = metadata.get(NAME).map_or("", String::as_str);
         let has = |word: &str| text.split(' ').any(|part| part == word);
-        Self { secure: !has("insecure"), public_ports: has("public") }
+        let program_host = text.split(' ').find_map(|part| part.strip_prefix(HOST)).map(str::to_owned);
+        Self { secure: !has("insecure"), public_ports: has("public"), program_host }
+    }
+
+    /// Whether E2B's clients made it.
+    pub(crate) fn are_in(metadata: &BTreeMap<String, String>) -> bool {
+        metadata.contains_key(NAME)
     }
 
     /// Metadata as E2B's clients know it.
@@ -43,12 +57,12 @@ mod tests {
     #[test]
     fn marks_survive_the_metadata_and_a_client_cannot_forge_them() {
         for (secure, public_ports) in [(true, true), (true, false), (false, true), (false, false)] {
-            let marks = Marks { secure, public_ports };
+            let marks = Marks { secure, public_ports, program_host: secure.then(|| "x.example:${PORT}".to_owned()) };
             let mut metadata = BTreeMap::from([(NAME.to_owned(), "insecure public".to_owned()), ("a".to_owned(), "b".to_owned())]);
             marks.put(&mut metadata);
             assert_eq!(Marks::of(&metadata), marks);
             assert_eq!(Marks::without(&metadata), BTreeMap::from([("a".to_owned(), "b".to_owned())]));
         }
-        assert_eq!(Marks::of(&BTreeMap::new()), Marks { secure: true, public_ports: false });
+        assert_eq!(Marks::of(&BTreeMap::new()), Marks { secure: true, public_ports: false, program_host: None });
     }
 }

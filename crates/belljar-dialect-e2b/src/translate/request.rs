@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use belljar_core::CreateSandbox;
-use belljar_types::{Network, TemplateName};
+use belljar_types::{Network, ProjectId, TemplateName};
 
 use super::Marks;
 use crate::dto::{NetworkDto, NewSandbox};
@@ -24,10 +24,11 @@ pub(crate) fn create_request(new: NewSandbox, default_timeout: u64, idempotency_
     if new.volume_mounts.as_ref().is_some_and(|mounts| !mounts.is_empty()) {
         return Err(ApiError::unsupported("mounting volumes (volumeMounts)"));
     }
-    if network.mask_request_host.is_some() {
-        return Err(ApiError::unsupported("another Host header for programs (network.maskRequestHost)"));
+    let program_host = network.mask_request_host.clone().filter(|host| !host.is_empty());
+    if program_host.as_ref().is_some_and(|host| host.len() > 512 || !host.bytes().all(|byte| byte.is_ascii_graphic())) {
+        return Err(ApiError::bad_request("network.maskRequestHost must be a host name, with ${PORT} for the port"));
     }
-    let marks = Marks { secure: new.secure != Some(false), public_ports: network.allow_public_traffic != Some(false) };
+    let marks = Marks { secure: new.secure != Some(false), public_ports: network.allow_public_traffic != Some(false), program_host };
     let mut metadata = new.metadata.unwrap_or_default();
     marks.put(&mut metadata);
     Ok(CreateSandbox {
@@ -58,7 +59,8 @@ pub(crate) fn network_of(internet: Option<bool>, network: &NetworkDto) -> Result
 
 /// A template by its id or name. Tags of it are not kept apart: there is one of each name.
 pub(crate) fn template_name(id: &str) -> Result<TemplateName, ApiError> {
-    let name = id.rsplit_once('/').map_or(id, |(_team, name)| name);
+    // Projects are what E2B calls teams.
+    let name = id.split_once('/').map_or(id, |(team, name)| if team.parse::<ProjectId>().is_ok() { name } else { id });
     let name = name.split_once(':').map_or(name, |(name, tag)| if matches!(tag, "latest" | "default") { name } else { id });
     name.parse().map_err(|_| ApiError::no_template(id))
 }
@@ -76,7 +78,7 @@ mod tests {
         let plain = request(r#"{"templateID":"base"}"#).unwrap();
         assert_eq!(plain.lease, Some(Duration::from_secs(15)));
         assert_eq!(plain.network, Network::Open);
-        assert_eq!(Marks::of(&plain.metadata), Marks { secure: true, public_ports: true });
+        assert_eq!(Marks::of(&plain.metadata), Marks { secure: true, public_ports: true, program_host: None });
     }
 
     #[test]

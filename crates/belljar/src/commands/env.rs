@@ -6,19 +6,30 @@ use crate::command_error::CommandError;
 use crate::remote::DEFAULT_URL;
 use crate::screen;
 
-/// Print the variables that the other commands read, for `eval`
+/// Print the variables that the other commands, or another vendor's SDKs, read, for `eval`
 ///
 /// Run it on the machine of the server, as root: it reads where the server listens and its first key, an administrator's, from the
 /// data directory. Elsewhere, set BELLJAR_URL and BELLJAR_API_KEY yourself; `belljar key add` makes keys for others.
 #[derive(clap::Args)]
-#[command(after_help = "Example:\n  eval \"$(belljar env)\"\n  belljar ls")]
+#[command(
+    after_help = "Examples:\n  eval \"$(belljar env)\"\n  belljar ls\n\n  eval \"$(belljar env e2b)\"\n  python my_program_for_e2b.py"
+)]
 pub(crate) struct Arguments {
+    /// Whose SDKs the variables are for; Belljar's own commands when not given
+    #[arg(value_enum, value_name = "FOR")]
+    for_whom: Option<ForWhom>,
     /// Where the server keeps its data
     #[arg(long, env = "BELLJAR_DATA_DIR", default_value = "/var/lib/belljar", value_name = "DIRECTORY")]
     data_dir: PathBuf,
     /// Print JSON for programs instead of text for a shell
     #[arg(long)]
     json: bool,
+}
+
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+enum ForWhom {
+    /// E2B's SDKs and command line
+    E2b,
 }
 
 #[derive(serde::Deserialize)]
@@ -49,13 +60,27 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), CommandError> {
         screen::remark("# the server is not running at the moment; the address is the one it would have by default");
     }
     let url = url.map_or_else(|| DEFAULT_URL.to_owned(), |file| file.url);
+    let variables = variables(arguments.for_whom, &url, &key);
     if arguments.json {
-        screen::json(&serde_json::json!({ "BELLJAR_URL": url, "BELLJAR_API_KEY": key }))?;
+        let all: serde_json::Map<_, _> = variables.into_iter().map(|(name, value)| (name.to_owned(), value.into())).collect();
+        screen::json(&serde_json::Value::from(all))?;
     } else {
-        screen::line(&format!("export BELLJAR_URL={}", quoted(&url)))?;
-        screen::line(&format!("export BELLJAR_API_KEY={}", quoted(&key)))?;
+        for (name, value) in variables {
+            screen::line(&format!("export {name}={}", quoted(&value)))?;
+        }
     }
     Ok(())
+}
+
+fn variables(for_whom: Option<ForWhom>, url: &str, key: &str) -> Vec<(&'static str, String)> {
+    match for_whom {
+        None => vec![("BELLJAR_URL", url.to_owned()), ("BELLJAR_API_KEY", key.to_owned())],
+        Some(ForWhom::E2b) => {
+            // The same key: E2B's clients want their own prefix before its digits.
+            let key = key.strip_prefix("bj_").map_or_else(|| key.to_owned(), |digits| format!("e2b_{digits}"));
+            vec![("E2B_API_KEY", key), ("E2B_API_URL", url.to_owned()), ("E2B_SANDBOX_URL", url.to_owned())]
+        }
+    }
 }
 
 /// As one word for a shell, whatever is in it.
