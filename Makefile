@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help up down setup guest binary build test test-full fuzz bench clean
+.PHONY: help up down setup guest binary build test test-full test-e2b conformance-e2b fuzz bench clean
 
 TARGET := x86_64-unknown-linux-gnu
 TARGET_DIR := $(or $(CARGO_TARGET_DIR),target)
@@ -38,6 +38,12 @@ test: ## everything that must hold, quick slice (root)
 
 test-full: ## the same with the full counts: 1,000 creates per class, 200 kills, 1 GiB files (root)
 	@BELLJAR_FULL=1 scripts/test
+
+test-e2b: ## E2B's own SDKs, old and new, against the server that runs here
+	@scripts/test-e2b
+
+conformance-e2b: ## E2B's own test suites from a checkout: make conformance-e2b SUITES=<checkout>
+	@scripts/conformance-e2b "$(SUITES)"
 
 fuzz: ## feed what a hostile guest can send to the code that reads it, 30 s a target (nightly compiler, cargo-fuzz)
 	@scripts/fuzz
