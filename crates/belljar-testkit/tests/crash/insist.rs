@@ -9,8 +9,8 @@ use belljar_types::{Offsets, OutputEvent, ProcessId, SandboxId, StreamKind, Term
 use bytes::Bytes;
 use futures_util::TryStreamExt;
 
-/// Longer than any restart; a wait that reaches it is a hang.
-const LIMIT: Duration = Duration::from_secs(120);
+/// Much longer than it takes a slow machine to finish something between two kills; a wait that reaches it is a hang.
+const LIMIT: Duration = Duration::from_secs(600);
 
 /// The client and its patience.
 #[derive(Clone)]
