@@ -1,4 +1,4 @@
-//! Into a sandbox.
+//! Into a sandbox: a directory at a time, files streamed, links last because nothing may be written through one that was just made.
 
 use std::fs::{FileType, Metadata};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
