@@ -24,6 +24,9 @@ use crate::metrics::Metrics;
 use crate::problem::Problem;
 use crate::tls;
 
+const PREDECESSOR_TRIES: u32 = 20;
+const PREDECESSOR_PAUSE: Duration = Duration::from_millis(100);
+
 /// Who is at the other end; in every request's extensions.
 #[derive(Debug, Clone, Copy)]
 pub struct Peer {
@@ -78,7 +81,7 @@ impl Server {
             check_listen(listen)?;
             let tls = listen.tls.as_ref().map(tls::acceptor).transpose()?;
             let failed = |source| ListenError::Bind { address: listen.address, source };
-            let socket = TcpListener::bind(listen.address).await.map_err(failed)?;
+            let socket = take(listen.address).await.map_err(failed)?;
             let address = socket.local_addr().map_err(failed)?;
             bound.push(Bound { socket, address, tls, behind_proxy: listen.behind_proxy });
         }
@@ -103,6 +106,17 @@ impl Server {
             tracing::warn!("some answers did not end in time; their connections are closed");
         }
     }
+}
+
+/// Takes an address. What a killed server was about to start holds on to its address for a moment longer than itself: that is waited for.
+async fn take(address: SocketAddr) -> std::io::Result<TcpListener> {
+    for _ in 0..PREDECESSOR_TRIES {
+        match TcpListener::bind(address).await {
+            Err(error) if error.kind() == std::io::ErrorKind::AddrInUse => tokio::time::sleep(PREDECESSOR_PAUSE).await,
+            other => return other,
+        }
+    }
+    TcpListener::bind(address).await
 }
 
 struct Door {
