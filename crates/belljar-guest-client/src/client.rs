@@ -68,15 +68,26 @@ impl GuestClient {
             wall_clock_nanos,
             hostname: hostname.map(Into::into),
             gateway: gateway.map(|address| address.octets().into()),
+            quiet: None,
         };
         self.once(&Asked::new(Verb::Renew, Again::Unsafe, &body)?, QUICK).await
     }
 
-    /// Asks who is there on a connection of its own, hangs up, and returns when the agent has hung up too: from then on it has no connection that was
-    /// made or broken before.
+    /// Asks the agent to leave alone what programs write, hangs up, and returns when it has hung up too: from then on, and until the next connection,
+    /// nothing reaches it. Its memory can be written down.
     pub async fn farewell(&self) -> Result<(), GuestError> {
         const LONGEST: Duration = Duration::from_secs(5);
-        self.hello().await?;
+        let Credentials { sandbox, execution, token } = self.pool.credentials().clone();
+        let body = Renew {
+            sandbox: sandbox.to_string(),
+            execution: execution.to_string(),
+            token: (*token.reveal()).into(),
+            wall_clock_nanos: None,
+            hostname: None,
+            gateway: None,
+            quiet: Some(true),
+        };
+        self.once::<()>(&Asked::new(Verb::Renew, Again::Unsafe, &body)?, QUICK).await?;
         self.pool.hang_up(LONGEST).await;
         Ok(())
     }

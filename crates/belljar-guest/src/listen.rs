@@ -12,7 +12,7 @@ use belljar_guest_protocol::gateway_of;
 use tokio::net::{TcpListener, TcpStream};
 
 use crate::agent::Agent;
-use crate::session;
+use crate::{quiet, session};
 
 const STRANGERS: usize = 16;
 const CONNECTIONS: usize = 256;
@@ -43,6 +43,7 @@ pub(crate) async fn serve(agent: Rc<Agent>, listener: TcpListener) {
         match listener.accept().await {
             Ok((stream, peer)) if is_gateway(&agent, &stream, peer) => {
                 let places = (Counted::take(&strangers, STRANGERS), Counted::take(&connections, CONNECTIONS));
+                quiet::end();
                 if let (Some(stranger), Some(connection)) = places {
                     tokio::task::spawn_local(one(Rc::clone(&agent), stream, stranger, connection));
                 }

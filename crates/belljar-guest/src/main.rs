@@ -24,6 +24,7 @@ mod listen;
 mod metrics;
 mod ports;
 mod process;
+mod quiet;
 mod session;
 mod sudo;
 mod users;

@@ -43,7 +43,9 @@ pub(crate) async fn run(agent: Rc<Agent>, stream: TcpStream, stranger: Counted) 
         return;
     };
     line.set_limit(MAX_REQUEST);
-    while let Ok(frame) = line.receive().await {
+    loop {
+        // Whoever left has nothing to be told. Closing at once also lets a host that waits for it know that this connection is gone for good.
+        let Ok(frame) = line.receive().await else { return };
         match frame.kind {
             FrameKind::Request => {}
             // What was under way when the last call ended.

@@ -76,7 +76,8 @@ impl Inner {
             (Some(_), _) => Ok(Ok(cgroup.is_frozen()?)),
             (None, Some(live)) => Ok(Err(live.end_reason())),
             // Nobody saw it end; the kernel's count is all there is to go by.
-            (None, None) if cgroup.oom_kills()? > 0 => Ok(Err(EndReason::OutOfMemory)),
+            // A group that is being removed meanwhile has no count any more.
+            (None, None) if cgroup.oom_kills().unwrap_or(0) > 0 => Ok(Err(EndReason::OutOfMemory)),
             (None, None) => Ok(Err(EndReason::Exited)),
         });
         Ok(match look.await.map_err(|error| error.during("look for", &record.id))? {

@@ -5,15 +5,16 @@
 //!                                                                    └─▶ pause: record "paused" ─▶ kill
 //! ```
 //! If we are cut short in between, the note tells whoever comes next that a sandbox which stands still is to go on. A checkpoint that
-//! fails leaves the sandbox as it was. Before it, all of the host's connections to the agent are ended in good order: a connection that a
-//! checkpoint cuts leaves the epoll instance that watches it deaf after the restore (seen with runsc 20240729, in 11 of 12 tries). In a restored sandbox every process goes on; its agent is told who it is now and gets a new secret, since
+//! fails leaves the sandbox as it was. Before it, all of the host's connections to the agent are ended in good order, and the agent stops listening to
+//! its processes: an epoll instance in which anything is ready or cut at a checkpoint is deaf after the restore (seen with runsc 20240729, in 11 of 12
+//! tries with connections). In a restored sandbox every process goes on; its agent is told who it is now and gets a new secret, since
 //! all sandboxes restored from one image begin with the same. Connections over the network are cut; those inside are not.
 
 use std::sync::Arc;
 use std::time::Instant;
 
 use belljar_host::{Draft, HostError, Record, RecordState, Snapshot, Stillness};
-use belljar_ports::{Presence, RuntimeError, SnapshotKind, SnapshotRecord};
+use belljar_ports::{Guest, Presence, RuntimeError, SnapshotKind, SnapshotRecord};
 use belljar_types::{Execution, ExecutionId, SandboxId, SnapshotId};
 
 use tokio::sync::OwnedRwLockWriteGuard;
@@ -123,7 +124,7 @@ impl Inner {
         let id = &record.id;
         let failed = |error: HostError| from_host(error, PAUSE, id);
         let image = self.host.make_capture(id, capture).await.map_err(failed)?;
-        let _shut = self.hang_up(record).await?;
+        let shut = self.hang_up(record).await?;
         self.hold(id).await?;
         let written = async {
             self.checkpoint(id, image).await?;
@@ -134,6 +135,7 @@ impl Inner {
         // The record decides: once it says "paused", it is.
         if written.is_err() && self.known(id, PAUSE).await?.state == RecordState::Running {
             self.let_go(id).await?;
+            self.break_silence(id, shut).await;
             self.host.drop_captures(id).await.map_err(failed)?;
         }
         written
@@ -143,7 +145,7 @@ impl Inner {
         let id = &record.id;
         let failed = |error: HostError| from_host(error, SNAPSHOT, id);
         let draft = self.host.begin_snapshot(id, snapshot).await.map_err(failed)?;
-        let _shut = self.hang_up(record).await?;
+        let shut = self.hang_up(record).await?;
         let began = Instant::now();
         self.hold(id).await?;
         let written = async {
@@ -153,6 +155,7 @@ impl Inner {
         let written: Result<Draft, RuntimeError> = written.await;
         self.let_go(id).await?;
         let stood_still = began.elapsed();
+        self.break_silence(id, shut).await;
         self.host.finish_snapshot(written?, stood_still).await.map_err(failed)
     }
 
@@ -160,6 +163,15 @@ impl Inner {
         let live = self.live(&record.id).await?;
         let shut = self.host.hang_up(record, &live.gate).await;
         shut.map_err(|source| RuntimeError::Agent { id: record.id.clone(), source })
+    }
+
+    /// The agent takes up what programs wrote when it is next spoken to.
+    async fn break_silence(&self, id: &SandboxId, shut: OwnedRwLockWriteGuard<()>) {
+        drop(shut);
+        let spoken = async { self.live(id).await?.guest.hello().await.map_err(|source| RuntimeError::Agent { id: id.clone(), source }) };
+        if let Err(error) = spoken.await {
+            tracing::warn!(sandbox_id = %id, %error, "the agent of a sandbox that stood still does not answer");
+        }
     }
 
     async fn hold(&self, id: &SandboxId) -> Result<(), RuntimeError> {

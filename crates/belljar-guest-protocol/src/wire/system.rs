@@ -41,6 +41,9 @@ pub struct Renew {
     /// The gateway's address from now on.
     #[n(5)]
     pub gateway: Option<ByteArray<4>>,
+    /// Leave alone what programs write until the next connection: memory is about to be written down.
+    #[n(6)]
+    pub quiet: Option<bool>,
 }
 
 impl std::fmt::Debug for Renew {

@@ -1,27 +1,40 @@
 //! Non-blocking pipe ends and terminals.
+//!
+//! What is registered for readiness is a second descriptor of the same file, so that it can be taken back for a while: see [`crate::quiet`].
 
+use std::cell::RefCell;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
+use std::rc::Rc;
 
 use rustix::fs::OFlags;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
+use crate::quiet::{self, Registration};
+
 /// One descriptor that is read or written without blocking the agent.
-pub(crate) struct Channel(AsyncFd<OwnedFd>);
+pub(crate) struct Channel {
+    fd: OwnedFd,
+    interest: Interest,
+    registration: Registration,
+}
 
 impl Channel {
     /// Takes a descriptor and makes it non-blocking.
     pub(crate) fn new(fd: OwnedFd, interest: Interest) -> io::Result<Self> {
         let flags = rustix::fs::fcntl_getfl(&fd)?;
         rustix::fs::fcntl_setfl(&fd, flags | OFlags::NONBLOCK)?;
-        belljar_linux::readiness::register(fd, interest).map(Self)
+        let registration = Rc::new(RefCell::new(None));
+        quiet::remember(&registration);
+        let channel = Self { fd, interest, registration };
+        channel.registered()?;
+        Ok(channel)
     }
 
     /// Reads what is there; 0 at the end. A terminal whose other side is gone has ended, whatever error it gives.
     pub(crate) async fn read(&self, buffer: &mut [u8]) -> io::Result<usize> {
-        let result = self.0.async_io(Interest::READABLE, |fd| Ok(rustix::io::read(fd, &mut *buffer)?)).await;
-        match result {
+        match self.when_ready(Interest::READABLE, |fd| Ok(rustix::io::read(fd, &mut *buffer)?)).await {
             Err(error) if error.raw_os_error() == Some(rustix::io::Errno::IO.raw_os_error()) => Ok(0),
             other => other,
         }
@@ -29,10 +42,32 @@ impl Channel {
 
     /// Writes as much as fits now, at least one byte.
     pub(crate) async fn write(&self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.async_io(Interest::WRITABLE, |fd| Ok(rustix::io::write(fd, bytes)?)).await
+        self.when_ready(Interest::WRITABLE, |fd| Ok(rustix::io::write(fd, bytes)?)).await
     }
 
     pub(crate) fn fd(&self) -> rustix::fd::BorrowedFd<'_> {
-        self.0.get_ref().as_fd()
+        self.fd.as_fd()
+    }
+
+    async fn when_ready(&self, interest: Interest, mut work: impl FnMut(&OwnedFd) -> io::Result<usize>) -> io::Result<usize> {
+        loop {
+            quiet::over().await;
+            let registered = self.registered()?;
+            tokio::select! {
+                biased;
+                () = quiet::begun() => {}
+                done = registered.async_io(interest, &mut work) => return done,
+            }
+        }
+    }
+
+    fn registered(&self) -> io::Result<Rc<AsyncFd<OwnedFd>>> {
+        if let Some(registered) = &*self.registration.borrow() {
+            return Ok(Rc::clone(registered));
+        }
+        let second = rustix::io::fcntl_dupfd_cloexec(&self.fd, 3)?;
+        let registered = Rc::new(belljar_linux::readiness::register(second, self.interest)?);
+        *self.registration.borrow_mut() = Some(Rc::clone(&registered));
+        Ok(registered)
     }
 }

@@ -7,7 +7,7 @@ use rustix::time::{ClockId, Timespec, clock_settime};
 use super::output::items;
 use crate::agent::{Identity, VERSION};
 use crate::call::{Call, CallError};
-use crate::{boot, metrics, ports};
+use crate::{boot, metrics, ports, quiet};
 
 const PORTS_AT_ONCE: usize = 1024;
 
@@ -48,6 +48,9 @@ pub(super) async fn renew(call: &mut Call<'_>) -> Result<(), CallError> {
     }
     if let Some(nanos) = body.wall_clock_nanos {
         set_clock(nanos);
+    }
+    if body.quiet == Some(true) {
+        quiet::begin().await;
     }
     call.respond(&()).await
 }
