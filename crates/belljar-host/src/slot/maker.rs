@@ -133,10 +133,12 @@ impl Maker {
             return Err(io::Error::other(format!("an interface was added: {}", stranger.name)));
         }
         self.gateway.forget_connections(slot.guest_address)?;
-        // The host's end goes down and up too, which drops what it learnt about its neighbour.
+        // The host's end goes down and up too, which drops what it learnt about its neighbour. A maker that was killed half-way may not have
+        // given it its address yet.
         self.gateway.links(|gateway| {
             let index = gateway.index(&slot.host_interface())?;
             gateway.set_up(index, false)?;
+            gateway.add_address(index, slot.gateway_address, slot.prefix)?;
             gateway.set_up(index, true)
         })?;
         links.flush_addresses(links.index(slot.interface)?)?;

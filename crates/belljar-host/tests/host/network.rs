@@ -166,11 +166,18 @@ async fn a_slot_used_again_carries_nothing_over() {
         let links = Links::open()?;
         links.flush_addresses(links.index(first.slot.interface)?)
     });
+    // A maker that was killed half-way has not given the host's end its own.
+    let gateway = scene.host.gateway().netns_path().to_owned();
+    let host_end = format!("bjc{}", first.slot.number);
+    inside(&gateway, || {
+        let links = Links::open()?;
+        links.flush_addresses(links.index(&host_end)?)
+    });
+    assert!(!inside(&gateway, || Links::open()?.addresses()).contains(&first.slot.gateway_address), "control: the address is gone");
     scene.host.release(&first.record.id).await.unwrap();
     scene.host.settle().await;
     let second = scene.host.reserve(IsolationClass::Container, &spec()).await.unwrap();
     assert_eq!((second.slot.number, inside_inode(&second.slot)), (first.slot.number, identity), "the slot was not used again");
-    let gateway = scene.host.gateway().netns_path().to_owned();
     assert_eq!(inside(&second.slot.netns, close_connections), 0, "old sockets are still there");
     assert_eq!(inside(&gateway, || forget_connections(second.slot.guest_address)), 0, "old connections are still tracked");
     let addresses = inside(&second.slot.netns, || Links::open()?.addresses());
