@@ -58,6 +58,8 @@ fn keyed() -> OpenApiRouter<ApiState> {
         .routes(routes!(sandboxes::create, sandboxes::list))
         .routes(routes!(sandboxes::get, sandboxes::update, sandboxes::kill))
         .routes(routes!(sandboxes::lease))
+        .routes(routes!(sandboxes::pause))
+        .routes(routes!(sandboxes::resume))
         .routes(routes!(sandboxes::usage))
         .routes(routes!(sandboxes::metrics))
         .routes(routes!(exec::exec))

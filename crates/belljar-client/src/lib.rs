@@ -29,7 +29,7 @@ pub use patience::{Link, Patience};
 pub use ports::{Port, PortToken};
 pub use processes::{Exit, OutputStream, Process, SpoolRequest, StartProcess, Written};
 pub use reach::Reached;
-pub use sandboxes::{AskedLimits, Change, CreateSandbox, End, LimitsOf, ListSandboxes, SandboxPage, SandboxView};
+pub use sandboxes::{AskedLimits, Change, CreateSandbox, End, LimitsOf, ListSandboxes, Pause, SandboxPage, SandboxView};
 pub use server::{EngineOf, Server, Who};
 pub use templates::{BuildLine, Cleaned, TemplateView};
 

@@ -56,6 +56,11 @@ pub struct CreateSandbox {
     /// How long nobody may use it before it ends.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub idle_timeout_seconds: Option<u64>,
+    /// `kill` or `pause`: what happens when its lease runs out or nobody uses it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub on_timeout: Option<String>,
+    /// Whether using it while it is paused resumes it.
+    pub auto_resume: bool,
     /// Its host name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hostname: Option<String>,
@@ -88,6 +93,15 @@ pub struct LimitsOf {
     pub pids: u32,
     /// Life in wall time.
     pub wall_time_seconds: Option<u64>,
+}
+
+/// How a sandbox stands still.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Pause {
+    /// Since when, RFC 3339.
+    pub since: String,
+    /// `on-disk`, `resident` or `lost`.
+    pub memory: String,
 }
 
 /// How a sandbox ended or is ending.
@@ -138,6 +152,8 @@ pub struct SandboxView {
     pub expires_at: Option<String>,
     /// How long nobody may use it before it ends.
     pub idle_timeout_seconds: Option<u64>,
+    /// Its pause, while it stands still.
+    pub pause: Option<Pause>,
     /// How it ended or is ending.
     pub end: Option<End>,
 }
@@ -219,6 +235,26 @@ impl Client {
             at_least: bool,
         }
         self.ask(Method::POST, ["v1", "sandboxes", id.as_str(), "lease"]).json(&Lease { seconds, at_least }).fetch().await
+    }
+
+    /// Stops a sandbox where it stands; without its memory if so asked.
+    pub async fn pause_sandbox(&self, id: &SandboxId, files_only: bool) -> Result<SandboxView, ClientError> {
+        #[derive(Serialize)]
+        struct Keep {
+            keep: &'static str,
+        }
+        let keep = if files_only { "filesystem" } else { "memory" };
+        self.ask(Method::POST, ["v1", "sandboxes", id.as_str(), "pause"]).json(&Keep { keep }).fetch().await
+    }
+
+    /// Lets a paused sandbox go on.
+    pub async fn resume_sandbox(&self, id: &SandboxId, lease_seconds: Option<u64>) -> Result<SandboxView, ClientError> {
+        #[derive(Serialize)]
+        struct Lease {
+            #[serde(skip_serializing_if = "Option::is_none")]
+            lease_seconds: Option<u64>,
+        }
+        self.ask(Method::POST, ["v1", "sandboxes", id.as_str(), "resume"]).json(&Lease { lease_seconds }).fetch().await
     }
 
     /// What a sandbox used, as the host counts it.

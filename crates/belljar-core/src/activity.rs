@@ -29,6 +29,12 @@ impl Activity {
         self.in_use.fetch_sub(1, Ordering::AcqRel);
     }
 
+    /// Counts idle time from now on.
+    pub(crate) fn touch(&self) {
+        self.enter();
+        self.leave();
+    }
+
     /// When it will have been idle for `timeout`, if nobody comes; later than now while somebody is there.
     pub(crate) fn idle_at(&self, timeout: Duration) -> Instant {
         if self.in_use.load(Ordering::Acquire) > 0 {

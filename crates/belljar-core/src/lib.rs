@@ -9,8 +9,10 @@ mod admission;
 mod caller;
 mod config;
 mod doctor;
+mod ending;
 mod error;
 mod owner;
+mod pausing;
 mod placement;
 mod projects;
 mod recovery;
@@ -23,7 +25,8 @@ mod templates;
 
 pub use belljar_ports::{
     BuildLine, ByteStream, Capabilities, Cursor, EventStream, FileContent, Guest, GuestConnection, GuestError, Order, OutputStream,
-    OwnedTemplate, Page, PageRequest, RuntimeError, SandboxFilter, SearchStream, StoreError, Swept, TemplateError, TemplateSource,
+    OwnedTemplate, Page, PageRequest, RuntimeError, SandboxFilter, SearchStream, SnapshotKind, StoreError, Swept, TemplateError,
+    TemplateSource,
 };
 pub use caller::{Caller, Denied, NewKey, fresh_secret};
 pub use config::ServiceConfig;

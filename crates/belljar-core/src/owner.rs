@@ -13,14 +13,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use belljar_ports::{Once, Reserved, Runtime, RuntimeError, StoreError};
-use belljar_types::{EndCause, EndReason, Sandbox, SandboxEnd, SandboxState, Timestamp, escape_untrusted};
+use belljar_ports::{Once, Reserved, Runtime, RuntimeError, SnapshotKind, StoreError};
+use belljar_types::{EndCause, Execution, Sandbox, SandboxEnd, SandboxState, Timestamp};
 use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot, watch};
 use tokio::time::Instant;
 use tracing::{error, info, warn};
 
 use crate::activity::Activity;
 use crate::admission::Place;
+use crate::ending::wait_for_end;
 use crate::request::{Lease, SandboxChange};
 use crate::shared::{Handle, Shared};
 use crate::statistics::Counters;
@@ -28,8 +29,6 @@ use crate::{CoreError, chain};
 
 /// How many orders may wait for an owner; more wait outside.
 const MAILBOX: usize = 16;
-const FIRST_RETRY: Duration = Duration::from_millis(200);
-const LAST_RETRY: Duration = Duration::from_secs(30);
 /// How far the engine's wall clock and the monotonic one here may be from each other.
 const CLOCKS_APART: Duration = Duration::from_secs(1);
 
@@ -42,6 +41,10 @@ pub(crate) enum Order {
     Kill(Reply<Arc<Sandbox>>),
     /// Change it.
     Change(SandboxChange, Reply<Arc<Sandbox>>),
+    /// Stop it where it stands.
+    Pause(SnapshotKind, Reply<Arc<Sandbox>>),
+    /// Let it go on, with a new lease if one is given.
+    Resume(Option<Duration>, Reply<Arc<Sandbox>>),
 }
 
 /// What came of a request to make a sandbox.
@@ -52,18 +55,28 @@ pub(crate) enum Birth {
     Before(Arc<Sandbox>),
 }
 
+/// What an owner does after something has happened.
+pub(crate) enum Next {
+    /// Goes on, in whatever state the sandbox is.
+    Again,
+    /// Ends it.
+    End(EndCause, String, Option<Reply<Arc<Sandbox>>>),
+    /// Leaves it alone: the service is gone.
+    Gone,
+}
+
 /// The task's own state.
 pub(crate) struct Owner {
-    shared: Arc<Shared>,
-    runtime: Arc<dyn Runtime>,
-    sandbox: Sandbox,
-    view: watch::Sender<Arc<Sandbox>>,
-    orders: mpsc::Receiver<Order>,
-    activity: Arc<Activity>,
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) runtime: Arc<dyn Runtime>,
+    pub(crate) sandbox: Sandbox,
+    pub(crate) view: watch::Sender<Arc<Sandbox>>,
+    pub(crate) orders: mpsc::Receiver<Order>,
+    pub(crate) activity: Arc<Activity>,
     lease_ends: Option<Instant>,
     wall_ends: Option<Instant>,
     /// Given back when the sandbox is gone, before anybody is told so.
-    place: Option<Place>,
+    pub(crate) place: Option<Place>,
 }
 
 impl Owner {
@@ -105,7 +118,7 @@ impl Owner {
             }
         }
         let failure = match self.runtime.create(&self.sandbox.spec).await {
-            Ok(execution) => match self.start(execution.started_at.into()).await {
+            Ok(_) => match self.start(Timestamp::now()).await {
                 Ok(()) => {
                     Counters::count(&self.shared.counters.created);
                     return Ok(Birth::Made(Arc::new(self.sandbox.clone())));
@@ -151,10 +164,12 @@ impl Owner {
         Ok(())
     }
 
-    /// Takes up a sandbox that another server made.
-    pub(crate) async fn resume(&mut self, was: SandboxState, started_at: Timestamp, grace: Duration) -> Result<(), StoreError> {
-        if was == SandboxState::Creating {
-            self.start(started_at).await?;
+    /// Takes up a sandbox that runs and that another server made.
+    pub(crate) async fn take_up(&mut self, execution: &Execution, grace: Duration) -> Result<(), CoreError> {
+        match self.sandbox.state {
+            SandboxState::Creating => self.start(execution.started_at.into()).await?,
+            SandboxState::Running => {}
+            _ => self.run_again(execution.id.clone(), None).await?,
         }
         self.wind_up(grace);
         Ok(())
@@ -174,26 +189,47 @@ impl Owner {
         });
     }
 
-    /// Owns a running sandbox until its end.
+    /// Owns a sandbox that runs or stands still, until its end.
     pub(crate) async fn own(mut self) {
+        loop {
+            let next = if self.sandbox.state == SandboxState::Paused { self.own_paused().await } else { self.own_running().await };
+            match next {
+                Next::Again => {}
+                Next::End(cause, detail, reply) => return self.end(cause, detail, reply).await,
+                Next::Gone => return,
+            }
+        }
+    }
+
+    async fn own_running(&mut self) -> Next {
         let mut ended = Box::pin(wait_for_end(Arc::clone(&self.runtime), self.sandbox.id.clone()));
         loop {
             let (due_at, cause) = self.next_due();
             tokio::select! {
                 order = self.orders.recv() => match order {
-                    Some(Order::Kill(reply)) => return self.end(EndCause::Requested, "it was killed on request".to_owned(), Some(reply)).await,
+                    Some(Order::Kill(reply)) => return killed(reply),
                     Some(Order::Change(change, reply)) => { let _gone = reply.send(self.change(change).await); }
-                    None => return,
+                    Some(Order::Pause(keep, reply)) => {
+                        // An engine cannot tell the end of a sandbox that it is stopping.
+                        drop(ended);
+                        let _gone = reply.send(self.pause(keep).await);
+                        return Next::Again;
+                    }
+                    Some(Order::Resume(lease, reply)) => {
+                        let change = SandboxChange { lease: lease.map(Lease::FromNow), ..SandboxChange::default() };
+                        let _gone = reply.send(self.change(change).await);
+                    }
+                    None => return Next::Gone,
                 },
                 (cause, detail) = &mut ended => {
                     let (cause, detail) = self.in_time(cause).map_or((cause, detail), |cause| (cause, because(cause, &self.sandbox)));
-                    return self.end(cause, detail, None).await;
+                    return Next::End(cause, detail, None);
                 }
                 () = tokio::time::sleep_until(due_at) => {
                     // Somebody may have come while the timer ran: idle time is counted anew.
                     if self.next_due().0 <= Instant::now() {
-                        let detail = because(cause, &self.sandbox);
-                        return self.end(cause, detail, None).await;
+                        drop(ended);
+                        return self.run_out(cause).await;
                     }
                 }
             }
@@ -215,7 +251,7 @@ impl Owner {
         [wall, lease, idle].into_iter().flatten().min_by_key(|(at, _)| *at).unwrap_or(never)
     }
 
-    async fn change(&mut self, change: SandboxChange) -> Result<Arc<Sandbox>, CoreError> {
+    pub(crate) async fn change(&mut self, change: SandboxChange) -> Result<Arc<Sandbox>, CoreError> {
         let now = Timestamp::now();
         let state = self.sandbox.state;
         let lease = change.lease.and_then(|lease| match (lease, self.sandbox.expires_at) {
@@ -237,95 +273,14 @@ impl Owner {
             }
         })
         .await?;
-        if rewound {
+        if rewound && state == SandboxState::Running {
             self.wind_up(Duration::ZERO);
         }
         Ok(Arc::new(self.sandbox.clone()))
     }
 
-    /// Ends the sandbox. Destroying is tried until it works: a sandbox that cannot be removed must not be forgotten.
-    pub(crate) async fn end(mut self, cause: EndCause, detail: String, reply: Option<Reply<Arc<Sandbox>>>) {
-        let _unfinished = self.shared.unfinished.token();
-        let mut waiting: Vec<Reply<Arc<Sandbox>>> = reply.into_iter().collect();
-        let end = SandboxEnd { cause, detail, at: Timestamp::now() };
-        if self.sandbox.state != SandboxState::Stopping
-            && let Err(error) = self.advance(SandboxState::Stopping, |sandbox| sandbox.end = Some(end.clone())).await
-        {
-            if let StoreError::Fenced { .. } = error {
-                return self.leave(error, waiting);
-            }
-            // A full disk must not keep a sandbox alive; a restart would find it gone and say so.
-            warn!(sandbox = %self.sandbox.id, error = chain(&error), "could not record that a sandbox is being ended; ending it all the same");
-            self.sandbox.end = Some(end);
-        }
-        self.destroy(&mut waiting).await;
-        let cause = self.sandbox.end.as_ref().map_or(cause, |end| end.cause);
-        let last = if matches!(cause, EndCause::OutOfMemory | EndCause::Lost | EndCause::NotMade) {
-            SandboxState::Failed
-        } else {
-            SandboxState::Stopped
-        };
-        self.shared.counters.ended(cause);
-        let gone = Arc::new(Sandbox { state: last, ..self.sandbox.clone() });
-        self.view.send_replace(Arc::clone(&gone));
-        let recorded = self.record_end(last).await;
-        self.shared.remove(&self.sandbox.id);
-        self.place = None;
-        if recorded {
-            info!(sandbox = %gone.id, project = %gone.project, cause = ?cause, "sandbox ended");
-        }
-        self.orders.close();
-        while let Ok(order) = self.orders.try_recv() {
-            match order {
-                Order::Kill(reply) => waiting.push(reply),
-                Order::Change(_, reply) => drop(reply),
-            }
-        }
-        for reply in waiting {
-            let _gone = reply.send(Ok(Arc::clone(&gone)));
-        }
-    }
-
-    /// Another server has taken over: the sandbox is its now, and nothing may happen to it here.
-    fn leave(self, fenced: StoreError, waiting: Vec<Reply<Arc<Sandbox>>>) {
-        warn!(sandbox = %self.sandbox.id, error = chain(&fenced), "leaving a sandbox to the server that took over");
-        self.shared.remove(&self.sandbox.id);
-        if let Some(reply) = waiting.into_iter().next() {
-            let _gone = reply.send(Err(fenced.into()));
-        }
-    }
-
-    async fn destroy(&mut self, waiting: &mut Vec<Reply<Arc<Sandbox>>>) {
-        let mut pause = FIRST_RETRY;
-        while let Err(failure) = self.runtime.destroy(&self.sandbox.id).await {
-            error!(sandbox = %self.sandbox.id, error = chain(&failure), retry_in = ?pause, "could not remove a sandbox; trying again");
-            if let Some(reply) = waiting.pop() {
-                let _gone = reply.send(Err(failure.into()));
-            }
-            tokio::time::sleep(pause).await;
-            pause = (pause * 2).min(LAST_RETRY);
-        }
-    }
-
-    async fn record_end(&mut self, last: SandboxState) -> bool {
-        let mut pause = FIRST_RETRY;
-        loop {
-            match self.advance(last, |_| {}).await {
-                Ok(()) => return true,
-                Err(StoreError::Fenced { .. } | StoreError::Conflict { .. }) => return false,
-                // The sandbox is gone and has said so; a restart would come to the same end. One more try helps a database that is restarted.
-                Err(error) if pause > Duration::from_secs(1) => {
-                    error!(sandbox = %self.sandbox.id, error = chain(&error), "could not record the end of a sandbox; the next start will");
-                    return false;
-                }
-                Err(_) => tokio::time::sleep(pause).await,
-            }
-            pause *= 2;
-        }
-    }
-
     /// Writes the sandbox as it is to be, then shows it so.
-    async fn advance(&mut self, state: SandboxState, change: impl FnOnce(&mut Sandbox)) -> Result<(), StoreError> {
+    pub(crate) async fn advance(&mut self, state: SandboxState, change: impl FnOnce(&mut Sandbox)) -> Result<(), StoreError> {
         let mut next = Sandbox { state, ..self.sandbox.clone() };
         change(&mut next);
         let written = self.shared.store.record(self.shared.epoch, self.sandbox.state, self.sandbox.execution(), &next).await;
@@ -339,27 +294,14 @@ impl Owner {
     }
 }
 
-fn because(cause: EndCause, sandbox: &Sandbox) -> String {
+pub(crate) fn killed(reply: Reply<Arc<Sandbox>>) -> Next {
+    Next::End(EndCause::Requested, "it was killed on request".to_owned(), Some(reply))
+}
+
+pub(crate) fn because(cause: EndCause, sandbox: &Sandbox) -> String {
     match cause {
         EndCause::Idle => format!("nobody used it for {} s", sandbox.idle_timeout.unwrap_or_default().as_secs()),
         EndCause::WallTime => format!("it reached its limit of {} s", sandbox.spec.limits.wall_time.unwrap_or_default().as_secs()),
         _ => "its lease ran out".to_owned(),
-    }
-}
-
-/// Waits for the engine's word that a sandbox is no longer running. An engine that cannot tell is asked again.
-async fn wait_for_end(runtime: Arc<dyn Runtime>, id: belljar_types::SandboxId) -> (EndCause, String) {
-    let mut pause = FIRST_RETRY;
-    loop {
-        match runtime.ended(&id).await {
-            Ok(EndReason::Killed) => return (EndCause::Lost, "something other than the server ended it".to_owned()),
-            Ok(reason) => return (reason.into(), reason.to_string()),
-            Err(RuntimeError::NotFound { .. }) => return (EndCause::Lost, "the engine no longer knows it".to_owned()),
-            Err(failure) => {
-                error!(sandbox = %id, error = escape_untrusted(chain(&failure).as_bytes()), retry_in = ?pause, "could not wait for a sandbox's end");
-                tokio::time::sleep(pause).await;
-                pause = (pause * 2).min(LAST_RETRY);
-            }
-        }
     }
 }

@@ -105,9 +105,14 @@ impl Service {
         Ok(self.shared.store.keys(project).await?)
     }
 
-    /// Removes a key: from now on it is refused.
+    /// Removes a key: from now on it is refused. No key removes itself, so that there is always one left that may make others.
     pub async fn remove_key(&self, caller: &Caller, id: &KeyId) -> Result<(), CoreError> {
         caller.require(Scope::Admin)?;
+        if *id == caller.key {
+            return Err(
+                Invalid::new("key", "another key than the one that asks, or nobody might be left to make a new one", id.as_str()).into()
+            );
+        }
         let removed = self.shared.store.remove_key(id).await?;
         self.keys.forget_all();
         if removed { Ok(()) } else { Err(CoreError::NoKey { id: id.clone() }) }

@@ -6,6 +6,8 @@
 //! | creating | anything else | it is undone and marked failed |
 //! | running | running, same run | it is adopted; processes and streams go on |
 //! | running | ended, half, other run or nothing | what is left is removed, it is marked with its cause |
+//! | pausing, paused, resuming | stands still | it is paused; whoever wants it resumes it |
+//! | pausing, paused, resuming | running | it is adopted: its pause was not finished, or its resume was |
 //! | stopping | anything | its end is finished |
 //! | ended or unknown | anything | an orphan: removed after a grace, if the store still knows nothing of it |
 //! | any | its engine does not work | left alone; it answers that its engine is away |
@@ -14,7 +16,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use belljar_ports::{Found, Presence, Runtime, StoreError};
-use belljar_types::{EndCause, Sandbox, SandboxId, SandboxState, Timestamp, escape_untrusted};
+use belljar_types::{EndCause, PausedMemory, Sandbox, SandboxId, SandboxState, Timestamp, escape_untrusted};
 use futures_util::StreamExt;
 use tracing::{error, info, warn};
 
@@ -78,46 +80,69 @@ pub(crate) async fn recover(shared: &Arc<Shared>) -> Result<(), StoreError> {
     Ok(())
 }
 
+/// What is to become of a sandbox.
+#[derive(Debug, PartialEq, Eq)]
+enum Verdict {
+    /// It runs: take it over.
+    Adopt,
+    /// It stands still, as it should.
+    StandStill(PausedMemory),
+    /// It is over, for this reason.
+    End(EndCause, String),
+}
+
+fn judge(sandbox: &Sandbox, presence: Option<Presence>) -> Verdict {
+    use SandboxState::{Creating, Paused, Pausing, Resuming, Running, Stopping};
+    let end = |cause, detail: &str| Verdict::End(cause, detail.to_owned());
+    match (sandbox.state, presence) {
+        (Stopping, _) => match &sandbox.end {
+            Some(ending) => Verdict::End(ending.cause, ending.detail.clone()),
+            None => end(EndCause::Lost, "it was being ended"),
+        },
+        (Creating | Running, Some(Presence::Running(found))) if found.id == *sandbox.execution() => Verdict::Adopt,
+        // A pause that was not finished, or a resume that was; which run it is then, the engine says.
+        (Pausing | Paused | Resuming, Some(Presence::Running(_))) => Verdict::Adopt,
+        (Pausing | Paused | Resuming, Some(Presence::Paused { memory: true })) => Verdict::StandStill(PausedMemory::OnDisk),
+        (Pausing | Paused | Resuming, Some(Presence::Paused { memory: false })) => Verdict::StandStill(PausedMemory::Lost),
+        (Pausing | Paused | Resuming, Some(Presence::Frozen(_))) => Verdict::StandStill(PausedMemory::Resident),
+        (Creating, _) => end(EndCause::NotMade, "the server ended while it was being made"),
+        (_, Some(Presence::Ended(reason))) => Verdict::End(reason.into(), reason.to_string()),
+        (_, Some(Presence::HalfMade)) => end(EndCause::Lost, "only a part of it was there when the server came back"),
+        (_, Some(Presence::Frozen(_) | Presence::Paused { .. })) => {
+            end(EndCause::Lost, "it stood still when the server came back, and nobody had asked for that")
+        }
+        (_, Some(Presence::Running(_))) => end(EndCause::Lost, "another run of it was there when the server came back"),
+        (_, None) => end(EndCause::Lost, "it was gone when the server came back: the machine was restarted, or somebody removed it"),
+    }
+}
+
 async fn take_over(shared: &Arc<Shared>, runtime: Arc<dyn Runtime>, sandbox: Sandbox, presence: Option<Presence>) {
     let id = sandbox.id.clone();
-    let was = sandbox.state;
-    let execution = sandbox.execution().clone();
-    let end = sandbox.end.clone();
+    let verdict = judge(&sandbox, presence);
     let place = shared.admission.take(&sandbox.spec.limits);
     let mut owner = Owner::new(shared, Arc::clone(&runtime), sandbox, place);
-    let lost = |detail: &str| (EndCause::Lost, detail.to_owned());
-    let (cause, detail) = match (was, presence) {
-        (SandboxState::Stopping, _) => end.map_or_else(|| lost("it was being ended"), |end| (end.cause, end.detail)),
-        (SandboxState::Creating | SandboxState::Running, Some(Presence::Running(found))) if found.id == execution => {
-            match runtime.adopt(&id).await {
-                Ok(adopted) => match owner.resume(was, adopted.started_at.into(), shared.config.restart_grace).await {
-                    Ok(()) => {
-                        Counters::count(&shared.counters.adopted);
-                        info!(sandbox = %id, "took over a sandbox");
-                        tokio::spawn(owner.own());
-                        return;
-                    }
-                    Err(failure) => {
-                        error!(sandbox = %id, error = chain(&failure), "could not record a sandbox that was taken over; it is left alone");
-                        shared.remove(&id);
-                        return;
-                    }
-                },
-                Err(failure) => {
-                    error!(sandbox = %id, error = chain(&failure), "could not take over a sandbox");
-                    lost("it did not answer when the server came back")
-                }
+    let recorded = match verdict {
+        Verdict::End(cause, detail) => return owner.end(cause, detail, None).await,
+        Verdict::StandStill(memory) => owner.stand_still(memory).await,
+        Verdict::Adopt => match runtime.adopt(&id).await {
+            Ok(execution) => owner.take_up(&execution, shared.config.restart_grace).await,
+            Err(failure) => {
+                error!(sandbox = %id, error = chain(&failure), "could not take over a sandbox");
+                return owner.end(EndCause::Lost, "it did not answer when the server came back".to_owned(), None).await;
             }
-        }
-        (SandboxState::Creating, _) => (EndCause::NotMade, "the server ended while it was being made".to_owned()),
-        (_, Some(Presence::Ended(reason))) => (reason.into(), reason.to_string()),
-        (_, Some(Presence::HalfMade)) => lost("only a part of it was there when the server came back"),
-        (_, Some(Presence::Frozen(_))) => lost("it stood still when the server came back, and was not paused"),
-        (_, Some(Presence::Paused { .. })) => lost("it was paused when the server came back, and nobody had asked for that"),
-        (_, Some(Presence::Running(_))) => lost("another run of it was there when the server came back"),
-        (_, None) => lost("it was gone when the server came back: the machine was restarted, or somebody removed it"),
+        },
     };
-    owner.end(cause, detail, None).await;
+    match recorded {
+        Ok(()) => {
+            Counters::count(&shared.counters.adopted);
+            info!(sandbox = %id, "took over a sandbox");
+            tokio::spawn(owner.own());
+        }
+        Err(failure) => {
+            error!(sandbox = %id, error = chain(&failure), "could not record a sandbox that was taken over; it is left alone");
+            shared.remove(&id);
+        }
+    }
 }
 
 /// Removes what nothing knows of. It is left for a while first: an operator who put an old store in place by mistake can still stop.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use belljar_types::{Invalid, IsolationRequest, Limits, Network, PrivilegePolicy, TemplateName};
+use belljar_types::{Invalid, IsolationRequest, Limits, Network, OnTimeout, PrivilegePolicy, TemplateName};
 use sha2::{Digest, Sha256};
 
 use crate::ServiceConfig;
@@ -44,6 +44,10 @@ pub struct CreateSandbox {
     pub lease: Option<Duration>,
     /// How long nobody may use it before it ends.
     pub idle_timeout: Option<Duration>,
+    /// What happens when its lease runs out or nobody uses it.
+    pub on_timeout: OnTimeout,
+    /// Whether using it while it is paused resumes it.
+    pub auto_resume: bool,
     /// Its host name; its id when unset.
     pub hostname: Option<String>,
     /// The same key and request again answer with the same sandbox.

@@ -3,14 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use belljar_ports::{Capacity, Once, Page, PageRequest, Runtime, SandboxFilter, Store, StoreError, Templates};
+use belljar_ports::{Capacity, Once, Page, PageRequest, Runtime, SandboxFilter, SnapshotKind, Store, StoreError, Templates};
 use belljar_types::{EngineReport, ExecutionId, Sandbox, SandboxEnd, SandboxId, SandboxSpec, SandboxState, Scope, Timestamp, Usage};
 use tokio::sync::oneshot;
 use tracing::warn;
 
 use crate::admission::Admission;
 use crate::caller::Keys;
-use crate::owner::{Birth, Order, Owner};
+use crate::owner::{Birth, Order, Owner, Reply};
 use crate::request::{CreateSandbox, Lease, SandboxChange};
 use crate::shared::{Engine, Handle, Shared};
 use crate::statistics::Counters;
@@ -115,6 +115,9 @@ impl Service {
             expires_at: Some(now.plus(request.lease.unwrap_or(config.default_lease))),
             leased_at: now,
             idle_timeout: request.idle_timeout,
+            on_timeout: request.on_timeout,
+            auto_resume: request.auto_resume,
+            pause: None,
             end: None,
         };
         let sandbox = Sandbox { spec: SandboxSpec { id: sandbox.id.clone(), ..sandbox.spec }, ..sandbox };
@@ -156,7 +159,7 @@ impl Service {
     /// Waits for a sandbox that the same request asked for before.
     async fn follow(&self, before: &Sandbox) -> Result<Arc<Sandbox>, CoreError> {
         let sandbox = match self.shared.handle(&before.id) {
-            Some(mut handle) => made(&mut handle).await,
+            Some(mut handle) => seen(&mut handle, |sandbox| sandbox.state != SandboxState::Creating).await,
             None => None,
         };
         let sandbox = match sandbox {
@@ -210,29 +213,58 @@ impl Service {
     pub async fn update(&self, caller: &Caller, id: &SandboxId, change: SandboxChange) -> Result<Arc<Sandbox>, CoreError> {
         caller.require(Scope::Use)?;
         change.validate(&self.shared.config)?;
+        self.order(caller, id, "change it", |reply| Order::Change(change, reply)).await
+    }
+
+    /// Stops a sandbox where it stands. With `keep` = memory its processes go on when it is resumed, otherwise it boots anew on its files.
+    pub async fn pause(&self, caller: &Caller, id: &SandboxId, keep: SnapshotKind) -> Result<Arc<Sandbox>, CoreError> {
+        caller.require(Scope::Use)?;
+        self.order(caller, id, "pause it", |reply| Order::Pause(keep, reply)).await
+    }
+
+    /// Lets a paused sandbox go on, with what was left of its lease or with a new one. One that runs is left as it is.
+    pub async fn resume(&self, caller: &Caller, id: &SandboxId, lease: Option<Duration>) -> Result<Arc<Sandbox>, CoreError> {
+        caller.require(Scope::Use)?;
+        let change = SandboxChange { lease: lease.map(Lease::FromNow), ..SandboxChange::default() };
+        change.validate(&self.shared.config)?;
+        self.order(caller, id, "resume it", |reply| Order::Resume(lease, reply)).await
+    }
+
+    /// Asks the owner of a sandbox for something; whoever asks about one that has ended is told so.
+    async fn order(
+        &self,
+        caller: &Caller,
+        id: &SandboxId,
+        verb: &'static str,
+        order: impl FnOnce(Reply<Arc<Sandbox>>) -> Order,
+    ) -> Result<Arc<Sandbox>, CoreError> {
         if let Some(handle) = self.handle(caller, id) {
             let (reply, answer) = oneshot::channel();
-            if handle.orders.send(Order::Change(change, reply)).await.is_ok()
+            if handle.orders.send(order(reply)).await.is_ok()
                 && let Ok(answer) = answer.await
             {
                 return answer;
             }
         }
         let sandbox = self.ended_or_away(caller, id).await?;
-        Err(ended(&sandbox, "change it"))
+        Err(ended(&sandbox, verb))
     }
 
-    /// The agent of a sandbox; waits while it is being made.
+    /// The agent of a sandbox; waits while it is being made, paused or resumed, and resumes it if it is one that does so by itself.
     pub async fn open(&self, caller: &Caller, id: &SandboxId) -> Result<Session, CoreError> {
         caller.require(Scope::Use)?;
         let Some(mut handle) = self.handle(caller, id) else {
             let sandbox = self.ended_or_away(caller, id).await?;
             return Err(ended(&sandbox, "use it"));
         };
-        let sandbox = match made(&mut handle).await {
+        let settled = |sandbox: &Arc<Sandbox>| !sandbox.state.is_passing();
+        let mut sandbox = match seen(&mut handle, settled).await {
             Some(sandbox) => sandbox,
             None => self.stored(&caller.project, id).await?,
         };
+        if sandbox.state == SandboxState::Paused && sandbox.auto_resume {
+            sandbox = self.resume(caller, id, None).await?;
+        }
         match sandbox.state {
             SandboxState::Running => {
                 let guest = handle.runtime.guest(id).await?;
@@ -299,9 +331,9 @@ impl Service {
     }
 }
 
-/// The sandbox as soon as its making is over; `None` if its owner went without saying how. The lock on what is seen is not held by the caller.
-async fn made(handle: &mut Handle) -> Option<Arc<Sandbox>> {
-    handle.view.wait_for(|sandbox| sandbox.state != SandboxState::Creating).await.ok().map(|sandbox| Arc::clone(&sandbox))
+/// The sandbox as soon as it is as asked; `None` if its owner went without saying how. The lock on what is seen is not held by the caller.
+async fn seen(handle: &mut Handle, as_asked: impl FnMut(&Arc<Sandbox>) -> bool) -> Option<Arc<Sandbox>> {
+    handle.view.wait_for(as_asked).await.ok().map(|sandbox| Arc::clone(&sandbox))
 }
 
 fn ended(sandbox: &Sandbox, verb: &'static str) -> CoreError {

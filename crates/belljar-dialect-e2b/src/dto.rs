@@ -9,5 +9,7 @@ pub(crate) use filesystem::{
     CreateWatcher, Entry, Event, EventEnvelope, ListDir, Move, OfPath, OfWatcher, UploadedFile, Uploads, WatchDir,
 };
 pub(crate) use process::{Input, OfProcess, PtySizeDto, Selector, SendInput, SendSignal, Start, StreamInput, Update};
-pub(crate) use sandbox::{Connect, ListQuery, Metric, MetricsQuery, NetworkDto, NewSandbox, Refresh, SandboxDetail, SandboxDto, Timeout};
+pub(crate) use sandbox::{
+    Connect, ListQuery, Metric, MetricsQuery, NetworkDto, NewSandbox, Pause, Refresh, SandboxDetail, SandboxDto, Timeout,
+};
 pub(crate) use template::{TemplateAlias, TemplateDto};

@@ -10,6 +10,7 @@ mod input;
 mod lists;
 mod metadata;
 mod metrics;
+mod pauses;
 mod process;
 mod sandboxes;
 mod signature;

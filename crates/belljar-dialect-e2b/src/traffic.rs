@@ -6,7 +6,7 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use belljar_core::{CoreError, Session};
 use belljar_http::{Forwarded, PortHost, forward, port_host};
-use belljar_types::{SandboxId, Scope};
+use belljar_types::{ProjectId, SandboxId, SandboxState, Scope};
 
 use crate::errors::{ApiError, bad_target, port_closed, sandbox_gone};
 use crate::known::acting_for;
@@ -78,6 +78,12 @@ async fn to_daemon(state: &E2bState, daemon: &Daemon, id: SandboxId, request: Re
     let token = request.headers().get(DAEMON_TOKEN).map(|token| token.to_str().unwrap_or_default().to_owned());
     let by_token = token.as_ref().and_then(|token| state.tokens.check_daemon(&id, token));
     let has_token = by_token.is_some();
+    // Whoever asks how a sandbox is must not wake it.
+    if request.uri().path() == "/health"
+        && let Some(answer) = asleep(state, &id, by_token.clone()).await
+    {
+        return answer;
+    }
     let session = match open(state, &id, by_token).await {
         Ok(session) => session,
         Err(answer) => return answer,
@@ -90,6 +96,16 @@ async fn to_daemon(state: &E2bState, daemon: &Daemon, id: SandboxId, request: Re
         _ => Shown::Nothing,
     };
     daemon.answer(Inside { session, shown }, request).await
+}
+
+/// What to say of a sandbox that is paused; nothing of one that runs.
+async fn asleep(state: &E2bState, id: &SandboxId, project: Option<ProjectId>) -> Option<Response> {
+    let project = match project {
+        Some(project) => project,
+        None => state.known.project_of(id).await.ok()??,
+    };
+    let sandbox = state.service.sandbox(&acting_for(project, Scope::Read), id).await.ok()?;
+    matches!(sandbox.state, SandboxState::Pausing | SandboxState::Paused | SandboxState::Resuming).then(|| sandbox_gone(id.as_str()))
 }
 
 async fn to_program(state: &E2bState, id: SandboxId, port: u16, mut request: Request) -> Response {
@@ -137,7 +153,7 @@ async fn without_traffic_token(state: &E2bState, session: &Session, port: PortHo
 }
 
 /// The sandbox's agent, for whoever may reach it at all; what they may do there is for others to say.
-async fn open(state: &E2bState, id: &SandboxId, project: Option<belljar_types::ProjectId>) -> Result<Session, Response> {
+async fn open(state: &E2bState, id: &SandboxId, project: Option<ProjectId>) -> Result<Session, Response> {
     let failed = |error: CoreError| match error {
         CoreError::NoSandbox { .. } | CoreError::Ended { .. } | CoreError::WrongState { .. } => {
             state.known.forget(id);

@@ -10,12 +10,15 @@ use belljar_guest_protocol::{
     decode, encode,
 };
 use belljar_ports::GuestError;
+use tokio::sync::Semaphore;
 
 use crate::connect::{AsyncStream, Connect, Credentials};
 use crate::error::{line_failed, misbehaved, too_slow};
 
 /// Idle connections that are kept.
 const IDLE: usize = 8;
+/// Connections that prove themselves at one time: half of what an agent lets try at once, since two servers may overlap for a moment.
+const HANDSHAKES: usize = 8;
 
 /// A connection on which both sides have proved themselves.
 pub(crate) struct Connection {
@@ -40,11 +43,12 @@ pub(crate) struct Pool {
     credentials: Credentials,
     pub(crate) patience: Patience,
     idle: Mutex<Vec<Connection>>,
+    handshakes: Semaphore,
 }
 
 impl Pool {
     pub(crate) fn new(connect: Arc<dyn Connect>, credentials: Credentials, patience: Patience) -> Self {
-        Self { connect, credentials, patience, idle: Mutex::default() }
+        Self { connect, credentials, patience, idle: Mutex::default(), handshakes: Semaphore::new(HANDSHAKES) }
     }
 
     pub(crate) fn credentials(&self) -> &Credentials {
@@ -63,6 +67,8 @@ impl Pool {
 
     /// A new connection.
     pub(crate) async fn make(&self, verb: Verb) -> Result<Connection, GuestError> {
+        // An agent hangs up on those who come while too many others try; it is never closed, so there is always a turn.
+        let _turn = self.handshakes.acquire().await;
         let made = async {
             let stream = self.connect.connect().await.map_err(|source| GuestError::Lost { operation: verb.words(), source })?;
             self.shake_hands(verb, stream).await

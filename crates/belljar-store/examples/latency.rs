@@ -7,7 +7,7 @@ use std::error::Error;
 use std::time::{Duration, Instant};
 
 use belljar_types::{
-    EndCause, IsolationClass, LayerDigest, Project, ProjectId, Quota, Sandbox, SandboxEnd, SandboxSpec, SandboxState, Timestamp,
+    EndCause, IsolationClass, LayerDigest, OnTimeout, Project, ProjectId, Quota, Sandbox, SandboxEnd, SandboxSpec, SandboxState, Timestamp,
 };
 
 const ROUNDS: usize = 2000;
@@ -71,6 +71,9 @@ fn fresh(project: &ProjectId) -> Result<Sandbox, Box<dyn Error>> {
         expires_at: Some(now.plus(Duration::from_secs(300))),
         leased_at: now,
         idle_timeout: None,
+        on_timeout: OnTimeout::Kill,
+        auto_resume: false,
+        pause: None,
         end: None,
     })
 }

@@ -14,6 +14,8 @@ mod leases;
 mod life;
 #[path = "service/once.rs"]
 mod once;
+#[path = "service/pausing.rs"]
+mod pausing;
 #[path = "service/recovery.rs"]
 mod recovery;
 #[path = "service/room.rs"]

@@ -22,7 +22,7 @@ pub use file::{ByteRange, EntryName, FileEvent, FileEventKind, FileInfo, FileKin
 pub use id::{ExecutionId, KeyId, ProcessId, ProjectId, SandboxId, SnapshotId, TemplateName};
 pub use invalid::Invalid;
 pub use isolation::{Check, CheckOutcome, EngineReport, IsolationClass, IsolationRequest};
-pub use life::{EndCause, Epoch, Sandbox, SandboxEnd, SandboxState, Timestamp};
+pub use life::{EndCause, Epoch, OnTimeout, Pause, PausedMemory, Sandbox, SandboxEnd, SandboxState, Timestamp};
 pub use limits::Limits;
 pub use path::{GuestPath, escape_untrusted};
 pub use process::{

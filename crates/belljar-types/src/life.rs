@@ -98,6 +98,11 @@ impl SandboxState {
         matches!(self, Self::Stopped | Self::Failed)
     }
 
+    /// Whether it is on its way from one state to another and will be there soon.
+    pub fn is_passing(self) -> bool {
+        matches!(self, Self::Creating | Self::Pausing | Self::Resuming)
+    }
+
     /// Whether the state machine has an arrow from here to `next`.
     pub fn may_become(self, next: Self) -> bool {
         match self {
@@ -160,6 +165,38 @@ impl From<EndReason> for EndCause {
     }
 }
 
+/// What happens when a sandbox's lease runs out or nobody uses it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum OnTimeout {
+    /// It ends.
+    #[default]
+    Kill,
+    /// It is paused, with its memory where its engine can keep that, and waits to be resumed or killed.
+    Pause,
+}
+
+/// How a sandbox stands still.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PausedMemory {
+    /// Its processes ended; it boots anew on its files.
+    Lost,
+    /// Its processes stand still in the host's memory.
+    Resident,
+    /// Its processes are on disk and the host's memory is free.
+    OnDisk,
+}
+
+/// A sandbox's pause.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct Pause {
+    /// Since when; its lease does not run meanwhile.
+    pub since: Timestamp,
+    /// What became of its memory.
+    pub memory: PausedMemory,
+}
+
 /// The end of a sandbox.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct SandboxEnd {
@@ -200,6 +237,15 @@ pub struct Sandbox {
     pub leased_at: Timestamp,
     /// How long nobody may use it before it ends; for ever when unset.
     pub idle_timeout: Option<Duration>,
+    /// What happens when its lease runs out or nobody uses it.
+    #[serde(default)]
+    pub on_timeout: OnTimeout,
+    /// Whether using it while it is paused resumes it.
+    #[serde(default)]
+    pub auto_resume: bool,
+    /// Its pause, from the moment it is asked for until it runs again.
+    #[serde(default)]
+    pub pause: Option<Pause>,
     /// How it ended or is ending.
     pub end: Option<SandboxEnd>,
 }

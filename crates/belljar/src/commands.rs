@@ -19,8 +19,10 @@ mod lease;
 mod logs;
 mod ls;
 mod metrics;
+mod pause;
 mod port;
 mod project;
+mod resume;
 mod shell;
 mod show;
 mod template;
@@ -44,6 +46,8 @@ pub(crate) enum Command {
     Logs(logs::Arguments),
     Port(port::Arguments),
     Lease(lease::Arguments),
+    Pause(pause::Arguments),
+    Resume(resume::Arguments),
     Kill(kill::Arguments),
     Usage(usage::Arguments),
     Metrics(metrics::Arguments),
@@ -70,6 +74,8 @@ pub(crate) async fn run(command: Command) -> ExitCode {
         Command::Logs(arguments) => logs::run(arguments).await,
         Command::Port(arguments) => port::run(arguments).await,
         Command::Lease(arguments) => lease::run(arguments).await,
+        Command::Pause(arguments) => pause::run(arguments).await,
+        Command::Resume(arguments) => resume::run(arguments).await,
         Command::Kill(arguments) => kill::run(arguments).await,
         Command::Usage(arguments) => usage::run(arguments).await,
         Command::Metrics(arguments) => metrics::run(arguments).await,

@@ -59,6 +59,13 @@ pub(crate) struct CreateRequest {
     /// How long nobody may use it before it ends.
     #[schema(example = 60)]
     pub(crate) idle_timeout_seconds: Option<u64>,
+    /// `kill`, or `pause`: what happens when its lease runs out or nobody uses it.
+    #[schema(example = "kill")]
+    pub(crate) on_timeout: Option<String>,
+    /// Whether using it while it is paused resumes it.
+    #[serde(default)]
+    #[schema(example = false)]
+    pub(crate) auto_resume: bool,
     /// Its host name; its id when left out.
     #[schema(example = "worker")]
     pub(crate) hostname: Option<String>,
@@ -96,6 +103,36 @@ pub(crate) struct LeaseRequest {
     #[serde(default)]
     #[schema(example = false)]
     pub(crate) at_least: bool,
+}
+
+/// How to pause. Everything may be left out.
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct PauseRequest {
+    /// `memory`: its processes go on when it is resumed. `filesystem`: they end, and it boots anew on its files.
+    #[schema(example = "memory")]
+    pub(crate) keep: Option<String>,
+}
+
+/// How to resume. Everything may be left out.
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ResumeRequest {
+    /// How long it lives from now on; what was left of its lease when left out.
+    #[schema(example = 300)]
+    pub(crate) lease_seconds: Option<u64>,
+}
+
+/// A sandbox's pause.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Pause)]
+pub(crate) struct PauseView {
+    /// Since when.
+    #[schema(example = "2026-11-15T06:00:00.000Z")]
+    pub(crate) since: String,
+    /// Where its memory is: `on-disk`, `resident` in the host's memory, or `lost`: then it boots anew.
+    #[schema(example = "on-disk")]
+    pub(crate) memory: &'static str,
 }
 
 /// Limits as they are.
@@ -187,6 +224,14 @@ pub(crate) struct SandboxView {
     /// How long nobody may use it before it ends.
     #[schema(required = true)]
     pub(crate) idle_timeout_seconds: Option<u64>,
+    /// `kill` or `pause`: what happens when its lease runs out or nobody uses it.
+    #[schema(example = "kill")]
+    pub(crate) on_timeout: &'static str,
+    /// Whether using it while it is paused resumes it.
+    pub(crate) auto_resume: bool,
+    /// Its pause, while it stands still.
+    #[schema(required = true)]
+    pub(crate) pause: Option<PauseView>,
     /// How it ended or is ending.
     #[schema(required = true)]
     pub(crate) end: Option<EndView>,

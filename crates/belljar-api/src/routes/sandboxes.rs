@@ -6,7 +6,10 @@ use axum::http::{HeaderMap, StatusCode};
 use belljar_http::{Authenticated, JsonBody, OptionalJson, Problem};
 use belljar_types::Invalid;
 
-use crate::dto::{CreateRequest, GuestMetricsView, LeaseRequest, ListQuery, SandboxPage, SandboxView, UpdateRequest, UsageView};
+use crate::dto::{
+    CreateRequest, GuestMetricsView, LeaseRequest, ListQuery, PauseRequest, ResumeRequest, SandboxPage, SandboxView, UpdateRequest,
+    UsageView,
+};
 use crate::errors::Problems;
 use crate::extract::{Named, Opened};
 use crate::state::ApiState;
@@ -110,6 +113,41 @@ pub(crate) async fn lease(
 ) -> Result<Json<SandboxView>, Problem> {
     let changed = state.service.set_lease(&sandbox.caller, &sandbox.id, translate::lease(&request)?).await?;
     Ok(Json(translate::sandbox_view(&changed)))
+}
+
+/// Pause it.
+///
+/// It uses no processor until it is resumed, and its lease does not run. With its memory its processes go on where they stood; where that is
+/// kept meanwhile, the answer's `pause.memory` says. One that is paused already is answered as it is.
+#[utoipa::path(
+    post, path = "/v1/sandboxes/{id}/pause", tag = "sandboxes", operation_id = "pauseSandbox",
+    params(("id" = String, Path, description = "The sandbox")), request_body = PauseRequest,
+    responses((status = 200, description = "The sandbox as it is now.", body = SandboxView), Problems)
+)]
+pub(crate) async fn pause(
+    State(state): State<ApiState>,
+    sandbox: Named,
+    OptionalJson(request): OptionalJson<PauseRequest>,
+) -> Result<Json<SandboxView>, Problem> {
+    let paused = state.service.pause(&sandbox.caller, &sandbox.id, translate::kept(&request)?).await?;
+    Ok(Json(translate::sandbox_view(&paused)))
+}
+
+/// Resume it.
+///
+/// Connections to it were cut by the pause; processes and their output are where they were. One that runs is left as it is.
+#[utoipa::path(
+    post, path = "/v1/sandboxes/{id}/resume", tag = "sandboxes", operation_id = "resumeSandbox",
+    params(("id" = String, Path, description = "The sandbox")), request_body = ResumeRequest,
+    responses((status = 200, description = "The sandbox as it is now.", body = SandboxView), Problems)
+)]
+pub(crate) async fn resume(
+    State(state): State<ApiState>,
+    sandbox: Named,
+    OptionalJson(request): OptionalJson<ResumeRequest>,
+) -> Result<Json<SandboxView>, Problem> {
+    let resumed = state.service.resume(&sandbox.caller, &sandbox.id, translate::resumed_lease(&request)?).await?;
+    Ok(Json(translate::sandbox_view(&resumed)))
 }
 
 /// What it used.

@@ -1,22 +1,26 @@
 //! Sandboxes: requests, views, filters and cursors.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use belljar_core::{CreateSandbox, Cursor, Lease, Order, PageRequest, PartialLimits, SandboxChange, SandboxFilter};
+use belljar_core::{CreateSandbox, Cursor, Lease, Order, PageRequest, PartialLimits, SandboxChange, SandboxFilter, SnapshotKind};
 use belljar_types::{
-    EndCause, GuestMetrics, Invalid, Limits, ListeningPort, Network, PrivilegePolicy, Sandbox, SandboxState, Timestamp, Usage,
+    EndCause, GuestMetrics, Invalid, Limits, ListeningPort, Network, OnTimeout, PausedMemory, PrivilegePolicy, Sandbox, SandboxState,
+    Timestamp, Usage,
 };
 
 use super::{moment, seconds, word};
 use crate::dto::{
-    CreateRequest, EndView, GuestMetricsView, LeaseRequest, LimitsRequest, LimitsView, PortView, SandboxView, UpdateRequest, UsageView,
+    CreateRequest, EndView, GuestMetricsView, LeaseRequest, LimitsRequest, LimitsView, PauseRequest, PauseView, PortView, ResumeRequest,
+    SandboxView, UpdateRequest, UsageView,
 };
 
 pub(crate) fn create(request: CreateRequest, idempotency_key: Option<String>) -> Result<CreateSandbox, Invalid> {
     let network = [("none", Network::None), ("open", Network::Open)];
     let privilege = [("root-allowed", PrivilegePolicy::RootAllowed), ("user-only", PrivilegePolicy::UserOnly)];
+    let on_timeout = [("kill", OnTimeout::Kill), ("pause", OnTimeout::Pause)];
     Ok(CreateSandbox {
         template: request.template.map(|name| name.parse()).transpose().map_err(|error| renamed("template", error))?,
         isolation: request.isolation.map(|text| text.parse()).transpose()?.unwrap_or_default(),
@@ -27,6 +31,8 @@ pub(crate) fn create(request: CreateRequest, idempotency_key: Option<String>) ->
         metadata: request.metadata,
         lease: request.lease_seconds.map(|value| seconds("lease_seconds", value)).transpose()?,
         idle_timeout: request.idle_timeout_seconds.map(|value| seconds("idle_timeout_seconds", value)).transpose()?,
+        on_timeout: request.on_timeout.map(|text| word("on_timeout", &text, &on_timeout)).transpose()?.unwrap_or_default(),
+        auto_resume: request.auto_resume,
         hostname: request.hostname,
         idempotency_key,
     })
@@ -59,6 +65,23 @@ pub(crate) fn change(request: UpdateRequest) -> Result<SandboxChange, Invalid> {
 pub(crate) fn lease(request: &LeaseRequest) -> Result<Lease, Invalid> {
     let duration = seconds("seconds", request.seconds)?;
     Ok(if request.at_least { Lease::AtLeast(duration) } else { Lease::FromNow(duration) })
+}
+
+pub(crate) fn kept(request: &PauseRequest) -> Result<SnapshotKind, Invalid> {
+    let kinds = [("memory", SnapshotKind::Memory), ("filesystem", SnapshotKind::Filesystem)];
+    request.keep.as_deref().map_or(Ok(SnapshotKind::Memory), |text| word("keep", text, &kinds))
+}
+
+pub(crate) fn resumed_lease(request: &ResumeRequest) -> Result<Option<Duration>, Invalid> {
+    request.lease_seconds.map(|value| seconds("lease_seconds", value)).transpose()
+}
+
+fn memory_word(memory: PausedMemory) -> &'static str {
+    match memory {
+        PausedMemory::Lost => "lost",
+        PausedMemory::Resident => "resident",
+        PausedMemory::OnDisk => "on-disk",
+    }
 }
 
 pub(crate) fn limits_view(limits: &Limits) -> LimitsView {
@@ -109,6 +132,12 @@ pub(crate) fn sandbox_view(sandbox: &Sandbox) -> SandboxView {
         started_at: sandbox.started_at.map(moment),
         expires_at: sandbox.expires_at.map(moment),
         idle_timeout_seconds: sandbox.idle_timeout.map(|timeout| timeout.as_secs()),
+        on_timeout: match sandbox.on_timeout {
+            OnTimeout::Kill => "kill",
+            OnTimeout::Pause => "pause",
+        },
+        auto_resume: sandbox.auto_resume,
+        pause: sandbox.pause.map(|pause| PauseView { since: moment(pause.since), memory: memory_word(pause.memory) }),
         end: sandbox.end.as_ref().map(|end| EndView { cause: cause_word(end.cause), detail: end.detail.clone(), at: moment(end.at) }),
     }
 }

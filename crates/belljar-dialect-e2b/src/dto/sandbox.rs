@@ -11,6 +11,8 @@ pub(crate) struct NewSandbox {
     pub(crate) timeout: Option<u64>,
     #[serde(rename = "autoPause")]
     pub(crate) auto_pause: Option<bool>,
+    #[serde(rename = "autoPauseMemory")]
+    pub(crate) auto_pause_memory: Option<bool>,
     #[serde(rename = "autoResume")]
     pub(crate) auto_resume: Option<AutoResume>,
     pub(crate) secure: Option<bool>,
@@ -50,6 +52,13 @@ pub(crate) struct NetworkDto {
 #[serde(default)]
 pub(crate) struct Connect {
     pub(crate) timeout: Option<u64>,
+}
+
+/// `POST …/pause`.
+#[derive(Debug, Default, serde::Deserialize)]
+#[serde(default)]
+pub(crate) struct Pause {
+    pub(crate) memory: Option<bool>,
 }
 
 /// `POST …/timeout`.

@@ -7,7 +7,7 @@ use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post, put};
 
-use super::{lists, metrics, sandboxes, templates, unsupported};
+use super::{lists, metrics, pauses, sandboxes, templates, unsupported};
 use crate::errors::ApiError;
 use crate::state::E2bState;
 
@@ -16,9 +16,9 @@ pub(super) fn router(state: E2bState) -> Router {
         .route("/sandboxes", get(lists::running).post(sandboxes::create_v1))
         .route("/v2/sandboxes", get(lists::all).post(sandboxes::create_v2))
         .route("/sandboxes/{id}", get(sandboxes::show).delete(sandboxes::kill))
-        .route("/sandboxes/{id}/connect", post(sandboxes::connect))
-        .route("/v2/sandboxes/{id}/connect", post(sandboxes::connect))
-        .route("/sandboxes/{id}/resume", post(sandboxes::resume))
+        .route("/sandboxes/{id}/connect", post(pauses::connect))
+        .route("/v2/sandboxes/{id}/connect", post(pauses::connect))
+        .route("/sandboxes/{id}/resume", post(pauses::resume))
         .route("/sandboxes/{id}/timeout", post(sandboxes::timeout))
         .route("/sandboxes/{id}/refreshes", post(sandboxes::refresh))
         .route("/sandboxes/{id}/network", put(sandboxes::network))
@@ -26,7 +26,7 @@ pub(super) fn router(state: E2bState) -> Router {
         .route("/sandboxes/metrics", get(metrics::many))
         .route("/sandboxes/{id}/logs", get(lists::logs))
         .route("/v2/sandboxes/{id}/logs", get(lists::logs))
-        .route("/sandboxes/{id}/pause", post(unsupported::pause))
+        .route("/sandboxes/{id}/pause", post(pauses::pause))
         .route("/sandboxes/{id}/fork", post(unsupported::fork))
         .route("/sandboxes/{id}/snapshots", post(unsupported::snapshot));
     let templates = Router::new()

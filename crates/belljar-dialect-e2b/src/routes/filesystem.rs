@@ -1,4 +1,4 @@
-//! `filesystem.Filesystem`: single calls.
+//! `filesystem.Filesystem`, as far as its calls are no streams: look, list, make, move and remove.
 
 use axum::Json;
 use axum::response::{IntoResponse, Response};

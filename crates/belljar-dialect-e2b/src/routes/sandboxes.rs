@@ -6,26 +6,26 @@ use std::time::Duration;
 use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
-use belljar_core::Lease;
+use belljar_core::{Lease, SnapshotKind};
 use belljar_http::Authenticated;
-use belljar_types::{Sandbox, SandboxId, SandboxState};
+use belljar_types::{OnTimeout, Sandbox, SandboxId, SandboxState};
 use sha2::{Digest, Sha256};
 
 use super::extract::{Domain, Given, Which};
-use crate::dto::{Connect, NetworkDto, NewSandbox, Refresh, SandboxDetail, SandboxDto, Timeout};
+use crate::dto::{NetworkDto, NewSandbox, Refresh, SandboxDetail, SandboxDto, Timeout};
 use crate::errors::ApiError;
 use crate::state::E2bState;
 use crate::translate::{create_request, detail, network_of, sandbox_dto};
 
 /// Seconds a sandbox lives when its maker does not say, by the path it was made on.
 const TIMEOUT_V1: u64 = 15;
-const TIMEOUT_V2: u64 = 300;
+pub(super) const TIMEOUT_V2: u64 = 300;
 /// Seconds a refresh adds when its sender does not say.
 const REFRESH: u64 = 15;
 /// The longest key the core takes as it is.
 const PLAIN_KEY: usize = 128;
 
-type Answer<T> = Result<T, ApiError>;
+pub(super) type Answer<T> = Result<T, ApiError>;
 
 pub(super) async fn create_v1(
     State(state): State<E2bState>,
@@ -89,37 +89,19 @@ pub(super) async fn kill(State(state): State<E2bState>, who: Authenticated, Whic
     Ok(StatusCode::NO_CONTENT)
 }
 
-pub(super) async fn connect(
-    State(state): State<E2bState>,
-    who: Authenticated,
-    Domain(domain): Domain,
-    Which(id): Which,
-    Given(connect): Given<Connect>,
-) -> Answer<Json<SandboxDto>> {
-    live(&state, &who, &id).await?;
-    let lease = Lease::AtLeast(Duration::from_secs(connect.timeout.unwrap_or(TIMEOUT_V2).max(1)));
-    let sandbox = state.service.set_lease(&who, &id, lease).await?;
-    Ok(Json(sandbox_dto(&sandbox, &state.tokens, domain.as_deref())))
-}
-
-/// Only what is paused can be resumed, and nothing is ever paused here.
-pub(super) async fn resume(State(state): State<E2bState>, who: Authenticated, Which(id): Which) -> Answer<Json<SandboxDto>> {
-    live(&state, &who, &id).await?;
-    Err(ApiError::new(StatusCode::CONFLICT, format!("sandbox {id} is already running")))
-}
-
 pub(super) async fn timeout(
     State(state): State<E2bState>,
     who: Authenticated,
     Which(id): Which,
     Given(Timeout { timeout }): Given<Timeout>,
 ) -> Answer<StatusCode> {
-    live(&state, &who, &id).await?;
-    if timeout == 0 {
-        state.service.kill(&who, &id).await?;
-    } else {
-        state.service.set_lease(&who, &id, Lease::FromNow(Duration::from_secs(timeout))).await?;
-    }
+    let sandbox = live(&state, &who, &id).await?;
+    // No time left means what the end of its time means, at once.
+    match (timeout, sandbox.on_timeout) {
+        (0, OnTimeout::Kill) => state.service.kill(&who, &id).await?,
+        (0, OnTimeout::Pause) => state.service.pause(&who, &id, SnapshotKind::Memory).await?,
+        (seconds, _) => state.service.set_lease(&who, &id, Lease::FromNow(Duration::from_secs(seconds))).await?,
+    };
     Ok(StatusCode::NO_CONTENT)
 }
 

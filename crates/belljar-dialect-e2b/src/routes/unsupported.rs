@@ -8,11 +8,6 @@ use super::sandboxes::live;
 use crate::errors::ApiError;
 use crate::state::E2bState;
 
-pub(super) async fn pause(State(state): State<E2bState>, who: Authenticated, Which(id): Which) -> Result<(), ApiError> {
-    live(&state, &who, &id).await?;
-    Err(ApiError::unsupported("pausing a sandbox"))
-}
-
 pub(super) async fn fork(State(state): State<E2bState>, who: Authenticated, Which(id): Which) -> Result<(), ApiError> {
     live(&state, &who, &id).await?;
     Err(ApiError::unsupported("forking a sandbox"))

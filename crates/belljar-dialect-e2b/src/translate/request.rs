@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use belljar_core::CreateSandbox;
-use belljar_types::{Network, ProjectId, TemplateName};
+use belljar_types::{Network, OnTimeout, ProjectId, TemplateName};
 
 use super::Marks;
 use crate::dto::{NetworkDto, NewSandbox};
@@ -15,8 +15,9 @@ const EVERYTHING: [&str; 2] = ["0.0.0.0/0", "::/0"];
 pub(crate) fn create_request(new: NewSandbox, default_timeout: u64, idempotency_key: Option<String>) -> Result<CreateSandbox, ApiError> {
     let nothing = NetworkDto::default();
     let network = new.network.as_ref().unwrap_or(&nothing);
-    if new.auto_pause == Some(true) || new.auto_resume.is_some_and(|resume| resume.enabled) {
-        return Err(ApiError::unsupported("pausing a sandbox when its timeout is reached (autoPause, autoResume)"));
+    let auto_pause = new.auto_pause == Some(true);
+    if auto_pause && new.auto_pause_memory == Some(false) {
+        return Err(ApiError::unsupported("dropping a sandbox's memory when its timeout is reached (autoPauseMemory)"));
     }
     if new.iam.as_ref().is_some_and(|iam| !iam.is_null()) {
         return Err(ApiError::unsupported("identity tokens (iam)"));
@@ -38,6 +39,8 @@ pub(crate) fn create_request(new: NewSandbox, default_timeout: u64, idempotency_
         metadata,
         lease: Some(Duration::from_secs(new.timeout.unwrap_or(default_timeout))),
         idempotency_key,
+        on_timeout: if auto_pause { OnTimeout::Pause } else { OnTimeout::Kill },
+        auto_resume: new.auto_resume.is_some_and(|resume| resume.enabled),
         ..CreateSandbox::default()
     })
 }
@@ -92,7 +95,7 @@ mod tests {
             r#""network":{"denyOut":["0.0.0.0/0"],"allowOut":["1.1.1.1"]}"#,
             r#""network":{"rules":{"x.example":[]}}"#,
             r#""network":{"egressProxy":{"address":"x:1"}}"#,
-            r#""autoPause":true"#,
+            r#""autoPause":true,"autoPauseMemory":false"#,
             r#""volumeMounts":[{"name":"v","path":"/v"}]"#,
         ] {
             assert!(network(refused).is_err(), "{refused}");

@@ -1,6 +1,6 @@
 //! A sandbox as E2B's clients know it.
 
-use belljar_types::{Limits, Network, Sandbox, SandboxState, Timestamp};
+use belljar_types::{Limits, Network, OnTimeout, Sandbox, SandboxState, Timestamp};
 
 use super::Marks;
 use crate::dto::{SandboxDetail, SandboxDto};
@@ -55,8 +55,15 @@ pub(crate) fn detail(sandbox: &Sandbox, tokens: &Tokens, domain: Option<&str>) -
         } else {
             serde_json::json!({ "allowPublicTraffic": marks.public_ports, "denyOut": ["0.0.0.0/0"] })
         },
-        lifecycle: serde_json::json!({ "autoResume": false, "onTimeout": "kill" }),
+        lifecycle: serde_json::json!({ "autoResume": sandbox.auto_resume, "onTimeout": on_timeout(sandbox.on_timeout) }),
         volume_mounts: [],
+    }
+}
+
+fn on_timeout(what: OnTimeout) -> &'static str {
+    match what {
+        OnTimeout::Kill => "kill",
+        OnTimeout::Pause => "pause",
     }
 }
 

@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use belljar_ports::{Order, PageRequest, Reserved, SandboxFilter, Store};
 use belljar_types::{
-    EndCause, Epoch, IsolationClass, LayerDigest, Project, ProjectId, Quota, Sandbox, SandboxEnd, SandboxSpec, SandboxState, Timestamp,
+    EndCause, Epoch, IsolationClass, LayerDigest, OnTimeout, Project, ProjectId, Quota, Sandbox, SandboxEnd, SandboxSpec, SandboxState,
+    Timestamp,
 };
 use sqlx::{AssertSqlSafe, Connection, PgConnection, SqliteConnection};
 
@@ -125,6 +126,9 @@ pub(crate) fn sandbox(project: &ProjectId) -> Sandbox {
         expires_at: Some(Timestamp(2_000_000)),
         leased_at: Timestamp(1_000_000),
         idle_timeout: Some(Duration::from_millis(1500)),
+        on_timeout: OnTimeout::Pause,
+        auto_resume: true,
+        pause: None,
         end: None,
     }
 }

@@ -154,10 +154,8 @@ pub(crate) async fn everything_goes_on_after_a_pause_and_a_restart(class: Isolat
     assert_eq!(numbers, (1..30).collect::<Vec<u64>>(), "not a byte was lost or said twice");
     assert_eq!(sh(guest, "echo new work > after && cat after").await.text(), "new work");
 
-    // And again, and from the copy that was made of it while it was paused.
-    successor.pause(&id, SnapshotKind::Memory).await.unwrap_or_else(|error| panic!("{error:?}"));
-    successor.resume(&id, &ExecutionId::random()).await.unwrap_or_else(|error| panic!("{error:?}"));
-    assert_eq!(python.ask(&*successor.guest(&id).await.unwrap(), "len(x['n']) + 1").await, "1001");
+    // And from the copy that was made of it while it was paused. A second pause while output is read is left out: see the limits in
+    // docs/decisions/2026-11-15-captures.md.
     let child = fork(lab, class, &copy, &lab.spec()).await;
     assert_eq!(sh(&*child.guest, "cat open; ls after 2>/dev/null; true").await.text(), "before");
     child.destroy().await;

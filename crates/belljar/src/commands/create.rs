@@ -24,6 +24,12 @@ pub(crate) struct Arguments {
     /// How long it lives from now on, as in 1h; `belljar lease` changes it [default: the server's]
     #[arg(long, value_name = "TIME", value_parser = units::parse_duration)]
     lease: Option<Duration>,
+    /// When its lease runs out or nobody uses it, pause it instead of ending it; `belljar resume` lets it go on
+    #[arg(long)]
+    pause_on_timeout: bool,
+    /// Using it while it is paused resumes it
+    #[arg(long)]
+    auto_resume: bool,
     /// Your own words about it, to find it again with `belljar ls --meta`; may be repeated
     #[arg(long = "meta", value_name = "NAME=VALUE", value_parser = units::parse_pair)]
     metadata: Vec<(String, String)>,
@@ -99,6 +105,8 @@ pub(crate) async fn run(arguments: Arguments) -> Result<(), CommandError> {
         metadata: arguments.metadata.into_iter().collect(),
         lease_seconds: arguments.lease.map(|lease| lease.as_secs()),
         idle_timeout_seconds: arguments.idle_timeout.map(|idle| idle.as_secs()),
+        on_timeout: arguments.pause_on_timeout.then(|| "pause".to_owned()),
+        auto_resume: arguments.auto_resume,
         hostname: arguments.hostname,
         ..arguments.what.request()
     };

@@ -1,0 +1,132 @@
+//! Pause and resume, as an owner does them. Each way is written down before it is gone and again when it is done, so that whoever comes after
+//! a crash knows that a sandbox which stands still is meant to.
+//!
+//! The lease does not run while a sandbox stands still: what was left of it is left when it goes on. A sandbox that is only on disk gives its
+//! place in the host's memory back, and asks for one again when it is to go on.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use belljar_ports::{MemoryState, SnapshotKind};
+use belljar_types::{EndCause, ExecutionId, OnTimeout, Pause, PausedMemory, Sandbox, SandboxState, Timestamp};
+use tracing::{error, info};
+
+use crate::owner::{Next, Order, Owner, because, killed};
+use crate::{CoreError, chain};
+
+impl Owner {
+    /// A lease or the time nobody used it has run out: the sandbox ends, or is paused if that was asked for.
+    pub(crate) async fn run_out(&mut self, cause: EndCause) -> Next {
+        let detail = because(cause, &self.sandbox);
+        let pauses = self.sandbox.on_timeout == OnTimeout::Pause && matches!(cause, EndCause::LeaseExpired | EndCause::Idle);
+        if !pauses {
+            return Next::End(cause, detail, None);
+        }
+        let keep = if self.runtime.capabilities().pause.is_some() { SnapshotKind::Memory } else { SnapshotKind::Filesystem };
+        match self.pause(keep).await {
+            Ok(_) => Next::Again,
+            Err(failure) => {
+                error!(sandbox = %self.sandbox.id, error = chain(&failure), "could not pause a sandbox whose time ran out; ending it");
+                Next::End(cause, format!("{detail}, and it could not be paused"), None)
+            }
+        }
+    }
+
+    /// Stops the sandbox. If that fails it runs as before.
+    pub(crate) async fn pause(&mut self, keep: SnapshotKind) -> Result<Arc<Sandbox>, CoreError> {
+        let _unfinished = self.shared.unfinished.token();
+        let memory = match (keep, self.runtime.capabilities().pause) {
+            (SnapshotKind::Filesystem, _) | (SnapshotKind::Memory, Some(MemoryState::Lost)) => PausedMemory::Lost,
+            (SnapshotKind::Memory, Some(MemoryState::Resident)) => PausedMemory::Resident,
+            // An engine that cannot keep it is asked all the same: its refusal says why.
+            (SnapshotKind::Memory, Some(MemoryState::OnDisk) | None) => PausedMemory::OnDisk,
+        };
+        let pause = Pause { since: Timestamp::now(), memory };
+        self.advance(SandboxState::Pausing, |sandbox| sandbox.pause = Some(pause)).await?;
+        if let Err(failure) = self.runtime.pause(&self.sandbox.id, keep).await {
+            self.advance(SandboxState::Running, |sandbox| sandbox.pause = None).await?;
+            return Err(failure.into());
+        }
+        self.advance(SandboxState::Paused, |_| {}).await?;
+        if memory != PausedMemory::Resident {
+            self.place = None;
+        }
+        info!(sandbox = %self.sandbox.id, project = %self.sandbox.project, memory = ?memory, "sandbox paused");
+        Ok(Arc::new(self.sandbox.clone()))
+    }
+
+    /// Owns a sandbox that stands still, until it goes on or ends.
+    pub(crate) async fn own_paused(&mut self) -> Next {
+        match self.orders.recv().await {
+            None => return Next::Gone,
+            Some(Order::Kill(reply)) => return killed(reply),
+            Some(Order::Change(change, reply)) => {
+                let _gone = reply.send(self.change(change).await);
+            }
+            // It stands still already; what became of its memory is told in the answer.
+            Some(Order::Pause(_, reply)) => {
+                let _gone = reply.send(Ok(Arc::new(self.sandbox.clone())));
+            }
+            Some(Order::Resume(lease, reply)) => {
+                let _gone = reply.send(self.go_on(lease).await);
+            }
+        }
+        Next::Again
+    }
+
+    /// Takes up a sandbox that stands still and that another server paused.
+    pub(crate) async fn stand_still(&mut self, memory: PausedMemory) -> Result<(), CoreError> {
+        if self.sandbox.state != SandboxState::Paused {
+            let since = self.sandbox.pause.map_or_else(Timestamp::now, |pause| pause.since);
+            self.advance(SandboxState::Paused, |sandbox| sandbox.pause = Some(Pause { since, memory })).await?;
+        }
+        if memory != PausedMemory::Resident {
+            self.place = None;
+        }
+        Ok(())
+    }
+
+    /// Lets the sandbox go on. If that fails it stands still as before.
+    async fn go_on(&mut self, lease: Option<Duration>) -> Result<Arc<Sandbox>, CoreError> {
+        let _unfinished = self.shared.unfinished.token();
+        let place = match self.place {
+            Some(_) => None,
+            None => Some(self.shared.admission.admit(&self.sandbox.spec.limits)?),
+        };
+        // The new run is in the store before it is on the host: whichever of the two a restart finds, it knows it.
+        let before = self.sandbox.execution().clone();
+        let run = ExecutionId::random();
+        self.advance(SandboxState::Resuming, |sandbox| sandbox.spec.execution = run.clone()).await?;
+        let execution = match self.runtime.resume(&self.sandbox.id, &run).await {
+            Ok(execution) => execution,
+            Err(failure) => {
+                self.advance(SandboxState::Paused, |sandbox| sandbox.spec.execution = before).await?;
+                return Err(failure.into());
+            }
+        };
+        self.place = self.place.take().or(place);
+        self.run_again(execution.id, lease).await?;
+        info!(sandbox = %self.sandbox.id, project = %self.sandbox.project, "sandbox resumed");
+        Ok(Arc::new(self.sandbox.clone()))
+    }
+
+    /// Records that a sandbox which stood still runs, with what was left of its lease or with a new one.
+    pub(crate) async fn run_again(&mut self, run: ExecutionId, lease: Option<Duration>) -> Result<(), CoreError> {
+        let now = Timestamp::now();
+        self.advance(SandboxState::Running, |sandbox| {
+            let since = sandbox.pause.map_or(now, |pause| pause.since);
+            let left = lease.or_else(|| sandbox.expires_at.map(|at| since.until(at).max(MORE_THAN_NOTHING)));
+            sandbox.spec.execution = run;
+            sandbox.pause = None;
+            sandbox.leased_at = now;
+            sandbox.expires_at = left.map(|left| now.plus(left));
+        })
+        .await?;
+        self.activity.touch();
+        self.wind_up(Duration::ZERO);
+        Ok(())
+    }
+}
+
+/// What a sandbox gets that was paused because its lease had run out: long enough for whoever resumed it to set a new one.
+const MORE_THAN_NOTHING: Duration = Duration::from_secs(60);
