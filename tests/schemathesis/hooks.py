@@ -38,6 +38,16 @@ def map_path_parameters(context, generated):
 
 
 @schemathesis.hook
+def map_headers(context, generated):
+    """What HTTP itself forbids in a header is refused before there is a request that could be answered with a problem."""
+    headers = inner(generated)
+    if isinstance(headers, dict):
+        for name, value in headers.items():
+            headers[name] = "".join(letter for letter in str(value) if " " <= letter <= "~" or "\xa0" <= letter <= "\xff").strip() or "x"
+    return generated
+
+
+@schemathesis.hook
 def map_body(context, generated):
     """A lease of a moment, or an image from far away, would end the run or leave the machine."""
     body, path = inner(generated), context.operation.path
