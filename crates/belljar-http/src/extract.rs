@@ -29,6 +29,10 @@ impl<T: DeserializeOwned, S: Send + Sync, const LIMIT: usize> FromRequest<S> for
             return Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type", detail));
         }
         let bytes = read_limited(request.into_body(), LIMIT).await?;
+        // Serde takes a list for any structure, field by field; no request is meant that way.
+        if bytes.trim_ascii_start().first() == Some(&b'[') {
+            return Err(Problem::invalid("body", "body: expected an object, got a list"));
+        }
         let mut json = serde_json::Deserializer::from_slice(&bytes);
         let value = serde_path_to_error::deserialize(&mut json).map_err(|error| {
             let path = error.path().to_string();
@@ -175,7 +179,8 @@ mod tests {
         assert_eq!(refused("application/json", r#"{"limits":{"pids":1,"pidz":2}}"#).await, field("limits.pidz"));
         assert_eq!(refused("application/json", r#"{"limits":{}}"#).await, field("limits.pids"));
         assert_eq!(refused("application/json", r#"{"limit":{}}"#).await, field("limit"));
-        assert_eq!(refused("application/json", "[]").await.1, "invalid");
+        assert_eq!(refused("application/json", "[]").await, field("body"));
+        assert_eq!(refused("application/json", r#" [{"pids":1}]"#).await, field("body"), "which serde would take");
         assert_eq!(refused("application/json", r#"{"limits":"#).await.1, "malformed_json");
         assert_eq!(refused("application/json", r#"{"limits":{"pids":1}} x"#).await.1, "malformed_json");
         assert_eq!(refused("text/plain", "{}").await.0, 415);
