@@ -28,7 +28,7 @@ def map_path_parameters(context, generated):
     # An id that was made up is kept now and then: it has to be refused well, too.
     known = lambda text: sum(str(text).encode()) % 5 != 0
     if "id" in path_parameters and (known(path_parameters["id"]) or path.endswith(ENDLESS)):
-        ends = context.operation.method.upper() == "DELETE" and path == "/v1/sandboxes/{id}"
+        ends = context.operation.method.upper() == "DELETE" and path == "/v1/sandboxes/{id}" or path.endswith("/pause")
         path_parameters["id"] = NOWHERE if ends or path.endswith(ENDLESS) else SANDBOX
     if "process" in path_parameters and known(path_parameters["process"]):
         path_parameters["process"] = ENDED_PROCESS
