@@ -12,6 +12,7 @@ use belljar_ports::GuestError;
 use belljar_types::{Invalid, Offsets, OutputEvent, StreamKind};
 use bytes::{Buf, Bytes};
 use futures_core::Stream;
+use futures_util::StreamExt;
 use tokio::sync::mpsc;
 
 use crate::error::{bad_value, misbehaved, too_slow};
@@ -58,7 +59,8 @@ pub(crate) fn run<R: Reader>(exchange: Exchange, reader: R) -> Boxed<R::Item> {
             let _ = give.send(Err(error)).await;
         }
     });
-    Box::pin(futures_util::stream::unfold(take, |mut take| async move { take.recv().await.map(|item| (item, take)) }))
+    // Fused: whoever asks once more after the end is told again, instead of falling over it.
+    Box::pin(futures_util::stream::unfold(take, |mut take| async move { take.recv().await.map(|item| (item, take)) }).fuse())
 }
 
 async fn follow<R: Reader>(
