@@ -160,13 +160,15 @@ async fn another_server_takes_over() {
 async fn what_it_cannot_do_is_said_beforehand() {
     let world = World::new(Agent::Real).await;
     let capabilities = world.runtime.capabilities();
-    assert!(!capabilities.fork && !capabilities.snapshot_memory && !capabilities.snapshot_filesystem);
+    assert!(capabilities.fork && capabilities.snapshot_filesystem && !capabilities.snapshot_memory);
     let spec = world.spec();
-    let snapshot = SnapshotId::random();
-    let error = world.runtime.snapshot(&spec.id, &snapshot, SnapshotKind::Filesystem).await.unwrap_err();
-    assert!(matches!(error, RuntimeError::Unsupported { verb: "snapshots", .. }), "{error:?}");
-    let error = world.runtime.fork(&snapshot, &spec).await.unwrap_err();
-    assert!(matches!(error, RuntimeError::Unsupported { verb: "forks", .. }), "{error:?}");
+    world.runtime.create(&spec).await.unwrap();
+    let error = world.runtime.snapshot(&spec.id, &SnapshotId::random(), SnapshotKind::Memory).await.unwrap_err();
+    assert!(matches!(error, RuntimeError::Unsupported { .. }), "{error:?}");
+    assert!(world.runtime.snapshots().await.unwrap().is_empty(), "nothing was begun");
+    let error = world.runtime.fork(&SnapshotId::random(), &world.spec()).await.unwrap_err();
+    assert!(matches!(error, RuntimeError::NoSnapshot { .. }), "{error:?}");
+    world.runtime.destroy(&spec.id).await.unwrap();
     world.close().await;
 }
 
