@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::{Mutex, PoisonError};
 
 use belljar_ports::{Store, StoreError};
-use belljar_types::{ApiKey, KeyHash, KeyId, ProjectId, Scope, Secret, Timestamp};
+use belljar_types::{ApiKey, KeyHash, KeyId, ProjectId, Scope, Secret, Timestamp, hex};
 use sha2::{Digest, Sha256};
 
 use crate::CoreError;
@@ -64,8 +64,7 @@ const MAX_REMEMBERED: usize = 10_000;
 pub fn fresh_secret() -> Secret<String> {
     let mut bytes = [0u8; DIGITS / 2];
     getrandom::fill(&mut bytes).expect("the kernel has randomness after boot");
-    let digits: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-    Secret::new(format!("bj_{digits}"))
+    Secret::new(format!("bj_{}", hex(&bytes)))
 }
 
 /// The hash of a key's digits, or `None` if the text does not have the form of a key. The prefix says which SDK it is written for and is

@@ -39,14 +39,4 @@ pub use service::{Parts, Service, StartError};
 pub use session::Session;
 pub use statistics::Statistics;
 
-/// An error with all its causes on one line, for a log or a person.
-pub fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        text.push_str(": ");
-        text.push_str(&cause.to_string());
-        source = cause.source();
-    }
-    text
-}
+pub use belljar_types::chain;

@@ -4,7 +4,7 @@ use std::net::Ipv4Addr;
 use std::time::{Duration, SystemTime};
 
 use crate::slot::Slot;
-use belljar_types::{ExecutionId, IsolationClass, LayerDigest, Network, SandboxId, SandboxSpec, Secret};
+use belljar_types::{ExecutionId, IsolationClass, LayerDigest, Network, SandboxId, SandboxSpec, Secret, hex};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 /// How far a sandbox got.
@@ -119,8 +119,7 @@ impl Record {
 }
 
 fn to_hex<S: Serializer>(token: &Secret<[u8; 32]>, serializer: S) -> Result<S::Ok, S::Error> {
-    let text: String = token.reveal().iter().map(|byte| format!("{byte:02x}")).collect();
-    serializer.serialize_str(&text)
+    serializer.serialize_str(&hex(token.reveal()))
 }
 
 fn from_hex<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Secret<[u8; 32]>, D::Error> {

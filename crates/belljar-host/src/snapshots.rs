@@ -13,6 +13,7 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
+use belljar_ports::{SnapshotKind, SnapshotRecord};
 use belljar_types::{IsolationClass, LayerDigest, SandboxId, SnapshotId};
 use serde::{Deserialize, Serialize};
 
@@ -46,6 +47,21 @@ pub struct Snapshot {
     pub stood_still: Duration,
     /// When it was begun.
     pub taken_at: SystemTime,
+}
+
+impl Snapshot {
+    /// In the words of the contract.
+    pub fn told(&self) -> SnapshotRecord {
+        SnapshotRecord {
+            id: self.id.clone(),
+            kind: if self.identity.is_some() { SnapshotKind::Memory } else { SnapshotKind::Filesystem },
+            source: self.source.clone(),
+            layers: self.layers.clone(),
+            bytes: self.bytes,
+            stood_still: self.stood_still,
+            taken_at: self.taken_at,
+        }
+    }
 }
 
 /// A snapshot that is being taken.

@@ -8,7 +8,7 @@ use std::io::{Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use belljar_types::{KeyId, ProjectId, SandboxId, Secret, Timestamp};
+use belljar_types::{KeyId, ProjectId, SandboxId, Secret, Timestamp, hex};
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 use subtle::ConstantTimeEq;
@@ -75,8 +75,7 @@ impl PortTokens {
     pub fn sign(&self, sandbox: &SandboxId, port: u16, grant: &PortGrant) -> String {
         let PortGrant { project, key, expires_at } = grant;
         let claim = format!("{}.{project}.{key}", expires_at.0);
-        let mac: String = self.mac(sandbox, port, &claim).iter().map(|byte| format!("{byte:02x}")).collect();
-        format!("{claim}.{mac}")
+        format!("{claim}.{}", hex(&self.mac(sandbox, port, &claim)))
     }
 
     /// What a token grants for this port, if this server made it and it has not expired.
@@ -86,7 +85,7 @@ impl PortTokens {
 
     fn verify_at(&self, sandbox: &SandboxId, port: u16, token: &str, now: Timestamp) -> Option<PortGrant> {
         let (claim, mac) = token.rsplit_once('.')?;
-        let expected: String = self.mac(sandbox, port, claim).iter().map(|byte| format!("{byte:02x}")).collect();
+        let expected = hex(&self.mac(sandbox, port, claim));
         if !bool::from(expected.as_bytes().ct_eq(mac.as_bytes())) {
             return None;
         }

@@ -11,7 +11,7 @@ use std::time::Duration;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use belljar_core::{CoreError, Denied, ErrorClass};
-use belljar_types::Invalid;
+use belljar_types::{Invalid, chain};
 
 /// An error on its way to a client.
 #[derive(Debug, Clone)]
@@ -88,16 +88,7 @@ impl Problem {
 
     /// All causes on one line, for the log; empty if there are none.
     pub(crate) fn causes(&self) -> String {
-        let mut text = String::new();
-        let mut next = self.cause.as_deref().map(|cause| cause as &dyn Error);
-        while let Some(cause) = next {
-            if !text.is_empty() {
-                text.push_str(": ");
-            }
-            text.push_str(&cause.to_string());
-            next = cause.source();
-        }
-        text
+        self.cause.as_deref().map_or_else(String::new, |cause| chain(cause))
     }
 
     /// What is sent.

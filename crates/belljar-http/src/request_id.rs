@@ -1,6 +1,7 @@
 //! A name for each request: the client's own if it is harmless, else one of ours. It is in the answer, in problems and on log lines.
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
+use belljar_types::hex;
 
 /// The header, in and out.
 pub(crate) const HEADER: HeaderName = HeaderName::from_static("x-request-id");
@@ -21,8 +22,7 @@ impl RequestId {
         let mut bytes = [0_u8; 12];
         // Without randomness a request still has a name, only not its own.
         let _ = getrandom::fill(&mut bytes);
-        let text: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-        Self(HeaderValue::try_from(text).unwrap_or(HeaderValue::from_static("unnamed")))
+        Self(HeaderValue::try_from(hex(&bytes)).unwrap_or(HeaderValue::from_static("unnamed")))
     }
 
     /// As text.

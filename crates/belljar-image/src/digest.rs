@@ -2,17 +2,8 @@
 
 use std::io::{self, Read};
 
-use belljar_types::LayerDigest;
+use belljar_types::{LayerDigest, hex};
 use sha2::{Digest, Sha256};
-
-/// Bytes as lower-case hexadecimal.
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    use std::fmt::Write;
-    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
-}
 
 /// A SHA-256 as a layer's name.
 pub(crate) fn layer_digest(hash: &[u8; 32]) -> LayerDigest {

@@ -8,12 +8,11 @@ mod sources;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use belljar_types::{Invalid, Template, TemplateDefaults, TemplateName, escape_untrusted};
+use belljar_types::{Invalid, Template, TemplateDefaults, TemplateName, escape_untrusted, hex};
 use sha2::{Digest, Sha256};
 
 pub use error::RecipeError;
 
-use crate::digest::hex;
 use crate::template::seconds_since_1970;
 use crate::{ImageError, LayerStore, Progress, ProgressSink};
 

@@ -72,7 +72,7 @@ impl Drop for BlockedSignals {
 }
 
 /// Past the bits of the older call, and so of the type of its constants.
-const CLONE_INTO_CGROUP: u64 = 1 << 33;
+pub(crate) const CLONE_INTO_CGROUP: u64 = 1 << 33;
 
 /// The bits in which the older call was told the signal.
 const EXIT_SIGNAL: c_int = 0xff;
@@ -80,18 +80,18 @@ const EXIT_SIGNAL: c_int = 0xff;
 /// What `clone3` takes, as the kernel lays it out.
 #[repr(C)]
 #[derive(Default)]
-struct CloneArguments {
-    flags: u64,
-    pidfd: u64,
-    child_tid: u64,
-    parent_tid: u64,
-    exit_signal: u64,
-    stack: u64,
-    stack_size: u64,
-    tls: u64,
-    set_tid: u64,
-    set_tid_size: u64,
-    cgroup: u64,
+pub(crate) struct CloneArguments {
+    pub(crate) flags: u64,
+    pub(crate) pidfd: u64,
+    pub(crate) child_tid: u64,
+    pub(crate) parent_tid: u64,
+    pub(crate) exit_signal: u64,
+    pub(crate) stack: u64,
+    pub(crate) stack_size: u64,
+    pub(crate) tls: u64,
+    pub(crate) set_tid: u64,
+    pub(crate) set_tid_size: u64,
+    pub(crate) cgroup: u64,
 }
 
 /// Starts `child` on `stack`, in the v2 cgroup whose directory is given, or in ours. Unless `flags` name a signal, the child sends none when

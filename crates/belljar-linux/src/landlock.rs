@@ -7,8 +7,8 @@
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
-const MAKE_CHARACTER_DEVICE: u64 = 1 << 6;
-const MAKE_BLOCK_DEVICE: u64 = 1 << 11;
+pub(crate) const MAKE_CHARACTER_DEVICE: u64 = 1 << 6;
+pub(crate) const MAKE_BLOCK_DEVICE: u64 = 1 << 11;
 const REFER: u64 = 1 << 13;
 const SCOPE_ABSTRACT_SOCKETS: u64 = 1 << 0;
 const SCOPE_SIGNALS: u64 = 1 << 1;
@@ -40,22 +40,45 @@ pub fn version() -> u32 {
 
 /// The fence for a sandbox whose root directory is `root`. `None` if the kernel has no Landlock, or one too old to be used.
 pub fn fence(root: BorrowedFd<'_>) -> io::Result<Option<OwnedFd>> {
-    let version = version();
-    if version < OLDEST_USABLE {
-        return Ok(None);
+    let Some(ruleset) = Ruleset::forbidding(|_| REFER | MAKE_CHARACTER_DEVICE | MAKE_BLOCK_DEVICE)? else { return Ok(None) };
+    ruleset.allow(root, REFER)?;
+    Ok(Some(ruleset.descriptor))
+}
+
+/// What is forbidden but for what rules allow; binds nobody yet. Signals and abstract sockets of others are out of reach where the kernel can do that.
+#[derive(Debug)]
+pub(crate) struct Ruleset {
+    pub(crate) descriptor: OwnedFd,
+    /// The uses of files that it forbids.
+    pub(crate) files: u64,
+}
+
+impl Ruleset {
+    /// Forbids the uses of files that `files` names for this kernel's version. `None` if the kernel has no Landlock, or one too old to be used.
+    pub(crate) fn forbidding(files: impl FnOnce(u32) -> u64) -> io::Result<Option<Self>> {
+        let version = version();
+        if version < OLDEST_USABLE {
+            return Ok(None);
+        }
+        let scoped = if version >= SCOPES_SINCE { SCOPE_ABSTRACT_SOCKETS | SCOPE_SIGNALS } else { 0 };
+        let attributes = RulesetAttributes { files: files(version), network: 0, scoped };
+        // Older kernels refuse fields they do not know unless those are zero, which they then are.
+        // SAFETY: `attributes` is laid out as the kernel's `struct landlock_ruleset_attr` and lives through the call.
+        let descriptor = unsafe {
+            libc::syscall(libc::SYS_landlock_create_ruleset, std::ptr::from_ref(&attributes), size_of::<RulesetAttributes>(), 0u32)
+        };
+        let descriptor = i32::try_from(descriptor).ok().filter(|fd| *fd >= 0).ok_or_else(io::Error::last_os_error)?;
+        // SAFETY: the kernel has just given us this descriptor, and nobody else knows of it.
+        Ok(Some(Self { descriptor: unsafe { OwnedFd::from_raw_fd(descriptor) }, files: attributes.files }))
     }
-    let scoped = if version >= SCOPES_SINCE { SCOPE_ABSTRACT_SOCKETS | SCOPE_SIGNALS } else { 0 };
-    let attributes = RulesetAttributes { files: REFER | MAKE_CHARACTER_DEVICE | MAKE_BLOCK_DEVICE, network: 0, scoped };
-    // Older kernels refuse fields they do not know unless those are zero, which they then are.
-    // SAFETY: `attributes` is laid out as the kernel's `struct landlock_ruleset_attr` and lives through the call.
-    let ruleset =
-        unsafe { libc::syscall(libc::SYS_landlock_create_ruleset, std::ptr::from_ref(&attributes), size_of::<RulesetAttributes>(), 0u32) };
-    let ruleset = i32::try_from(ruleset).ok().filter(|fd| *fd >= 0).ok_or_else(io::Error::last_os_error)?;
-    // SAFETY: the kernel has just given us this descriptor, and nobody else knows of it.
-    let ruleset = unsafe { OwnedFd::from_raw_fd(ruleset) };
-    let rule = PathBeneath { allowed: REFER, parent: root.as_raw_fd() };
-    // SAFETY: `rule` is laid out as the kernel's `struct landlock_path_beneath_attr`, and both descriptors are open.
-    let added =
-        unsafe { libc::syscall(libc::SYS_landlock_add_rule, ruleset.as_raw_fd(), RULE_PATH_BENEATH, std::ptr::from_ref(&rule), 0u32) };
-    if added == 0 { Ok(Some(ruleset)) } else { Err(io::Error::last_os_error()) }
+
+    /// Allows these uses of `what` and of all below it.
+    pub(crate) fn allow(&self, what: BorrowedFd<'_>, uses: u64) -> io::Result<()> {
+        let rule = PathBeneath { allowed: uses, parent: what.as_raw_fd() };
+        // SAFETY: `rule` is laid out as the kernel's `struct landlock_path_beneath_attr`, and both descriptors are open.
+        let added = unsafe {
+            libc::syscall(libc::SYS_landlock_add_rule, self.descriptor.as_raw_fd(), RULE_PATH_BENEATH, std::ptr::from_ref(&rule), 0u32)
+        };
+        if added == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    }
 }

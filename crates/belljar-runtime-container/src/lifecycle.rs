@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
-use belljar_host::{Host, HostError, Makings, Record, RecordState};
+use belljar_host::{Host, HostError, Makings, Record, RecordState, Snapshot};
 use belljar_ports::{Capabilities, Found, Guest, Presence, Runtime, RuntimeError, SnapshotKind, SnapshotRecord};
 use belljar_types::{EndReason, EngineReport, Execution, ExecutionId, IsolationClass, SandboxId, SandboxSpec, SnapshotId, Usage};
 
@@ -246,6 +246,6 @@ impl Runtime for ContainerRuntime {
 
     async fn snapshots(&self) -> Result<Vec<SnapshotRecord>, RuntimeError> {
         let found = self.inner.host.snapshots(CLASS).await.map_err(|error| self.unavailable(&error))?;
-        Ok(found.iter().map(snapshot::told).collect())
+        Ok(found.iter().map(Snapshot::told).collect())
     }
 }

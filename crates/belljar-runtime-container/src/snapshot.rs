@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use belljar_host::{RecordState, Snapshot};
+use belljar_host::RecordState;
 use belljar_ports::{Capabilities, MemoryState, OomScope, RuntimeError, SnapshotKind, SnapshotRecord};
 use belljar_types::{Execution, ExecutionId, IsolationClass, SandboxId, SnapshotId};
 
@@ -70,7 +70,7 @@ pub(crate) async fn snapshot(
                 RecordState::Paused => inner.host.snapshot_paused(&id, &snapshot, false).await,
                 _ => inner.host.snapshot_files(&id, &snapshot).await,
             };
-            taken.map(|taken| told(&taken)).map_err(|error| from_host("take a snapshot", &id, error))
+            taken.map(|taken| taken.told()).map_err(|error| from_host("take a snapshot", &id, error))
         })
         .await
 }
@@ -91,17 +91,4 @@ pub(crate) async fn rollback(
             create::bring_back(&inner, &id, &run, &making).await
         })
         .await
-}
-
-/// In the contract's words.
-pub(crate) fn told(snapshot: &Snapshot) -> SnapshotRecord {
-    SnapshotRecord {
-        id: snapshot.id.clone(),
-        kind: if snapshot.identity.is_some() { SnapshotKind::Memory } else { SnapshotKind::Filesystem },
-        source: snapshot.source.clone(),
-        layers: snapshot.layers.clone(),
-        bytes: snapshot.bytes,
-        stood_still: snapshot.stood_still,
-        taken_at: snapshot.taken_at,
-    }
 }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
-use belljar_host::{Host, HostError, Makings, Record};
+use belljar_host::{Host, HostError, Makings, Record, Snapshot};
 use belljar_ports::{Capabilities, Found, Guest, MemoryState, OomScope, Runtime, RuntimeError, SnapshotKind, SnapshotRecord};
 use belljar_types::{EndReason, EngineReport, Execution, ExecutionId, IsolationClass, SandboxId, SandboxSpec, SnapshotId, Usage};
 use tokio::sync::OnceCell;
@@ -152,7 +152,7 @@ impl Runtime for GvisorRuntime {
 
     async fn snapshots(&self) -> Result<Vec<SnapshotRecord>, RuntimeError> {
         let found = self.inner.host.snapshots(IsolationClass::Gvisor).await.map_err(|error| unavailable(&error))?;
-        Ok(found.iter().map(snapshot::told).collect())
+        Ok(found.iter().map(Snapshot::told).collect())
     }
 }
 

@@ -86,7 +86,7 @@ pub(crate) async fn snapshot(
             taken
         })
         .await?;
-    Ok(told(&taken))
+    Ok(taken.told())
 }
 
 pub(crate) async fn rollback(
@@ -215,18 +215,5 @@ impl Inner {
             }
             other => other,
         }
-    }
-}
-
-/// In the contract's words.
-pub(crate) fn told(snapshot: &Snapshot) -> SnapshotRecord {
-    SnapshotRecord {
-        id: snapshot.id.clone(),
-        kind: if snapshot.identity.is_some() { SnapshotKind::Memory } else { SnapshotKind::Filesystem },
-        source: snapshot.source.clone(),
-        layers: snapshot.layers.clone(),
-        bytes: snapshot.bytes,
-        stood_still: snapshot.stood_still,
-        taken_at: snapshot.taken_at,
     }
 }

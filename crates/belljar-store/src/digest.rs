@@ -2,13 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use belljar_types::hex;
 use sha2::{Digest, Sha256};
-
-/// Lower-case hexadecimal digits.
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    bytes.iter().flat_map(|byte| [byte >> 4, byte & 15]).map(|digit| char::from(DIGITS[usize::from(digit)])).collect()
-}
 
 /// Of one text.
 pub(crate) fn of(text: &str) -> String {

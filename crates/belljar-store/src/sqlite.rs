@@ -3,7 +3,8 @@
 //! Writers queue for the one connection and then take the database's lock at the start of their transaction (`BEGIN IMMEDIATE`), so that none
 //! fails half way because another was faster; a second process, which the epoch fences off, waits in the same way.
 
-use std::fs::OpenOptions;
+use std::fs::{self, File, OpenOptions, Permissions};
+use std::io;
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 use std::time::Duration;
@@ -63,6 +64,7 @@ impl SqliteStore {
     /// Opens the store at `path`, in a directory that exists; makes it, readable by its owner only, if there is none.
     pub async fn open(path: &Path) -> Result<Self, StoreError> {
         let location = path.display().to_string();
+        let _turn = turn(path).await.map_err(|error| OpenProblem::File(error).at(&location))?;
         make_private(path).map_err(|error| OpenProblem::File(error).at(&location))?;
         let options = SqliteConnectOptions::new()
             .filename(path)
@@ -110,8 +112,22 @@ fn lasting(connections: u32) -> SqlitePoolOptions {
         .test_before_acquire(false)
 }
 
-/// Its log and index files take over the mode of the file.
-fn make_private(path: &Path) -> std::io::Result<()> {
-    let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path)?;
-    file.set_permissions(std::fs::Permissions::from_mode(0o600))
+/// A turn at opening the store, for as long as it is held. SQLite does not wait when two turn the write-ahead log on at once: it fails one of them.
+async fn turn(path: &Path) -> io::Result<File> {
+    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new(".")).to_owned();
+    let wait = tokio::task::spawn_blocking(move || {
+        let directory = File::open(directory)?;
+        directory.lock()?;
+        Ok(directory)
+    });
+    wait.await.map_err(io::Error::other)?
+}
+
+/// Makes the file if there is none; its log and index files take over its mode. One that is there is not opened: closing it again would drop
+/// the locks that SQLite holds on it for other connections of this process.
+fn make_private(path: &Path) -> io::Result<()> {
+    match OpenOptions::new().write(true).create_new(true).mode(0o600).open(path) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => fs::set_permissions(path, Permissions::from_mode(0o600)),
+        made => made.map(drop),
+    }
 }

@@ -9,7 +9,7 @@ use belljar_image::{ImageError, LayerStore};
 use belljar_ports::{Guest, Runtime, RuntimeError};
 use belljar_runtime_container::{ContainerConfig, ContainerRuntime};
 use belljar_runtime_gvisor::{GvisorConfig, GvisorRuntime};
-use belljar_types::{Execution, IsolationClass, SandboxId, SandboxSpec, Template};
+use belljar_types::{Execution, IsolationClass, SandboxId, SandboxSpec, Template, chain};
 use tokio::sync::OnceCell;
 
 use crate::Scope;
@@ -167,17 +167,6 @@ impl Lab {
     pub async fn sandbox(&self, class: IsolationClass) -> Sandbox {
         self.create(class, &self.spec()).await.unwrap_or_else(|error| panic!("create a {class} sandbox: {}", chain(&error)))
     }
-}
-
-/// An error with all its causes on one line.
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        text.push_str(&format!(": {cause}"));
-        source = cause.source();
-    }
-    text
 }
 
 pub(crate) fn repository() -> PathBuf {

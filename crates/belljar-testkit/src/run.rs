@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use belljar_ports::{Guest, GuestError, OutputStream};
-use belljar_types::{ExitStatus, GuestPath, OutputEvent, Overflow, ProcessSpec, SpoolPolicy, StreamKind, Termination};
+use belljar_types::{ExitStatus, GuestPath, OutputEvent, Overflow, ProcessSpec, SpoolPolicy, StreamKind, Termination, hex};
 use futures_util::StreamExt;
 use sha2::{Digest, Sha256};
 
@@ -96,5 +96,5 @@ pub fn pattern(length: usize) -> Vec<u8> {
 
 /// SHA-256 in hexadecimal, as `sha256sum` prints it.
 pub fn sha256(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+    hex(&Sha256::digest(bytes))
 }

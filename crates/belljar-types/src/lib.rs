@@ -16,6 +16,7 @@ mod quantity;
 mod sandbox;
 mod secret;
 mod template;
+mod text;
 mod usage;
 
 pub use file::{ByteRange, EntryName, FileEvent, FileEventKind, FileInfo, FileKind, ListOptions, SearchHit, SearchQuery, WriteOptions};
@@ -34,4 +35,5 @@ pub use quantity::{parse_bytes, parse_duration};
 pub use sandbox::{EndReason, Execution, Network, PrivilegePolicy, SandboxSpec};
 pub use secret::Secret;
 pub use template::{LayerDigest, Template, TemplateDefaults};
+pub use text::{chain, hex};
 pub use usage::{GuestMetrics, ListeningPort, Usage};

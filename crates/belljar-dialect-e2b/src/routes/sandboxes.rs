@@ -8,7 +8,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use belljar_core::{Lease, SnapshotKind};
 use belljar_http::Authenticated;
-use belljar_types::{OnTimeout, Sandbox, SandboxId, SandboxState};
+use belljar_types::{OnTimeout, Sandbox, SandboxId, SandboxState, hex};
 use sha2::{Digest, Sha256};
 
 use super::extract::{Domain, Given, Which};
@@ -68,7 +68,7 @@ fn idempotency_key(headers: &HeaderMap) -> Answer<Option<String>> {
     if key.len() <= PLAIN_KEY {
         return Ok(Some(key.to_owned()));
     }
-    Ok(Some(Sha256::digest(key.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()))
+    Ok(Some(hex(&Sha256::digest(key.as_bytes()))))
 }
 
 pub(super) async fn show(
@@ -83,10 +83,16 @@ pub(super) async fn show(
 
 pub(super) async fn kill(State(state): State<E2bState>, who: Authenticated, Which(id): Which) -> Answer<StatusCode> {
     live(&state, &who, &id).await?;
-    state.service.kill(&who, &id).await?;
-    state.known.forget(&id);
-    state.watchers.forget(&id);
+    end(&state, &who, &id).await?;
     Ok(StatusCode::NO_CONTENT)
+}
+
+/// Kills it and forgets what was remembered of it.
+async fn end(state: &E2bState, who: &Authenticated, id: &SandboxId) -> Answer<Arc<Sandbox>> {
+    let ended = state.service.kill(who, id).await?;
+    state.known.forget(id);
+    state.watchers.forget(id);
+    Ok(ended)
 }
 
 pub(super) async fn timeout(
@@ -98,7 +104,7 @@ pub(super) async fn timeout(
     let sandbox = live(&state, &who, &id).await?;
     // No time left means what the end of its time means, at once.
     match (timeout, sandbox.on_timeout) {
-        (0, OnTimeout::Kill) => state.service.kill(&who, &id).await?,
+        (0, OnTimeout::Kill) => end(&state, &who, &id).await?,
         (0, OnTimeout::Pause) => state.service.pause(&who, &id, SnapshotKind::Memory).await?,
         (seconds, _) => state.service.set_lease(&who, &id, Lease::FromNow(Duration::from_secs(seconds))).await?,
     };

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use belljar_ports::BuildLine;
-use belljar_types::escape_untrusted;
+use belljar_types::{chain, escape_untrusted};
 use tokio::sync::mpsc;
 
 use crate::{Progress, ProgressSink};
@@ -101,14 +101,7 @@ impl ProgressSink for Listener {
 
 /// An error and its causes in one line that is safe to print.
 pub(super) fn printable_chain(error: &dyn Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text.push_str(": ");
-        text.push_str(&error.to_string());
-        cause = error.source();
-    }
-    printable(&text)
+    printable(&chain(error))
 }
 
 /// Escapes what a terminal would act on. Parts of the text were escaped where they came from: their backslashes stay as they are.

@@ -83,5 +83,5 @@ fn open(path: &Path) -> io::Result<OwnedFd> {
 pub(crate) fn random_name() -> io::Result<String> {
     let mut bytes = [0; 12];
     getrandom::fill(&mut bytes).map_err(io::Error::other)?;
-    Ok(crate::digest::hex(&bytes))
+    Ok(belljar_types::hex(&bytes))
 }

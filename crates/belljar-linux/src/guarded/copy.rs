@@ -3,6 +3,8 @@
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
+use crate::clone::{CLONE_INTO_CGROUP, CloneArguments};
+
 /// Which namespaces of its own the copy gets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Namespaces {
@@ -24,25 +26,6 @@ impl Namespaces {
             Self::Own => own | libc::CLONE_NEWNET,
         }
     }
-}
-
-const CLONE_INTO_CGROUP: u64 = 1 << 33;
-
-/// What `clone3` takes, as its first version lays it out, with the cgroup of the third.
-#[repr(C)]
-#[derive(Default)]
-struct CloneArguments {
-    flags: u64,
-    pidfd: u64,
-    child_tid: u64,
-    parent_tid: u64,
-    exit_signal: u64,
-    stack: u64,
-    stack_size: u64,
-    tls: u64,
-    set_tid: u64,
-    set_tid_size: u64,
-    cgroup: u64,
 }
 
 /// Goes on twice: here, with the number of the copy, and in the copy, which runs `life` and ends with the code it gives.

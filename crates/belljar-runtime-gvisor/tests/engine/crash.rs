@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use belljar_host::RecordState;
 use belljar_ports::{Presence, Runtime, RuntimeError};
-use belljar_types::{EndReason, SandboxSpec};
+use belljar_types::{EndReason, SandboxSpec, chain};
 
-use crate::machine::{Machine, base_layer, chain, shell};
+use crate::machine::{Machine, base_layer, shell};
 
 const DATA: &str = "BELLJAR_TEST_MAKER_DATA";
 

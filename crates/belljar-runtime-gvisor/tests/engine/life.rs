@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use belljar_ports::{Presence, Runtime, RuntimeError, SnapshotKind};
 use belljar_runtime_gvisor::{GvisorConfig, GvisorRuntime};
-use belljar_types::{EndReason, ExecutionId, ProcessSpec, PtySize, SandboxId, SandboxSpec, SnapshotId};
+use belljar_types::{EndReason, ExecutionId, ProcessSpec, PtySize, SandboxId, SandboxSpec, SnapshotId, chain};
 
-use crate::machine::{Machine, base_layer, chain, run, shell};
+use crate::machine::{Machine, base_layer, run, shell};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_sandbox_runs_commands_and_leaves_nothing() {

@@ -3,11 +3,11 @@
 use belljar_ports::{Presence, Runtime};
 use belljar_runtime_gvisor::{GvisorConfig, GvisorRuntime};
 use belljar_types::{
-    EndReason, ExitStatus, KillCause, Limits, OutputEvent, Overflow, ProcessSpec, SandboxSpec, Signal, SpoolPolicy, Termination,
+    EndReason, ExitStatus, KillCause, Limits, OutputEvent, Overflow, ProcessSpec, SandboxSpec, Signal, SpoolPolicy, Termination, chain,
 };
 use futures_util::StreamExt;
 
-use crate::machine::{Machine, base_layer, chain, run, shell};
+use crate::machine::{Machine, base_layer, run, shell};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_sandbox_sees_its_own_memory_and_survives_running_out_of_it() {

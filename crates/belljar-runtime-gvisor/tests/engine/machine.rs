@@ -11,7 +11,9 @@ use std::time::Duration;
 use belljar_host::{Host, HostConfig, HostError};
 use belljar_ports::{Guest, Runtime};
 use belljar_runtime_gvisor::{GvisorConfig, GvisorRuntime};
-use belljar_types::{ExitStatus, IsolationClass, LayerDigest, OutputEvent, ProcessSpec, SandboxId, SandboxSpec, StreamKind, Termination};
+use belljar_types::{
+    ExitStatus, IsolationClass, LayerDigest, OutputEvent, ProcessSpec, SandboxId, SandboxSpec, StreamKind, Termination, chain,
+};
 use futures_util::StreamExt;
 
 const PROGRAMS: [&str; 17] =
@@ -175,17 +177,6 @@ pub(crate) async fn run(guest: &dyn Guest, spec: &ProcessSpec) -> Done {
         }
     }
     panic!("output ended without an exit")
-}
-
-/// An error with all its causes.
-pub(crate) fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(source) = cause {
-        text.push_str(&format!(": {source}"));
-        cause = source.source();
-    }
-    text
 }
 
 fn make_base_layer(root: &Path) {

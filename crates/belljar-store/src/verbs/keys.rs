@@ -1,13 +1,12 @@
 //! API keys: found by the hash of their secret, which is all that is kept of it.
 
 use belljar_ports::StoreError;
-use belljar_types::{ApiKey, KeyHash, KeyId, ProjectId};
+use belljar_types::{ApiKey, KeyHash, KeyId, ProjectId, hex};
 use sqlx::FromRow;
 
 use super::epochs::{commit, open};
 use super::projects::unreadable;
 use super::{Backend, Row};
-use crate::digest::hex;
 use crate::errors::{failed, is_taken, refers_to_nothing};
 
 pub(super) const BY_HASH: &str = "SELECT id, project, body FROM keys WHERE hash = $1";

@@ -3,7 +3,7 @@
 //! Reserve and record are on the way of every create: one transaction each, of as few statements as can be, all prepared.
 
 use belljar_ports::{Once, Reserved, StoreError, Unreadable};
-use belljar_types::{EndCause, Epoch, ExecutionId, ProjectId, Sandbox, SandboxId, SandboxState, Timestamp, escape_untrusted};
+use belljar_types::{EndCause, Epoch, ExecutionId, ProjectId, Sandbox, SandboxId, SandboxState, Timestamp, escape_untrusted, hex};
 use sqlx::Row as _;
 
 use super::epochs::{commit, fenced};
@@ -28,7 +28,7 @@ pub(super) async fn reserve(store: &Backend, epoch: Epoch, sandbox: &Sandbox, on
 
 /// Claims an idempotency key for this sandbox, or finds the sandbox that has it.
 async fn claim(transaction: &mut Transaction, sandbox: &Sandbox, once: &Once) -> Result<Option<Sandbox>, StoreError> {
-    let (key, fingerprint) = (digest::of(&once.key), digest::hex(&once.fingerprint));
+    let (key, fingerprint) = (digest::of(&once.key), hex(&once.fingerprint));
     // More than one round only if the owner is forgotten, or its key inherited, between the two statements.
     loop {
         let claimed = sqlx::query(
@@ -94,7 +94,7 @@ async fn owner_of<'c>(
     .map_err(failed("cannot look up an idempotency key"))?;
     let Some(row) = row else { return Ok(None) };
     let first: String = row.try_get("fingerprint").map_err(failed("cannot read an idempotency key"))?;
-    if first == digest::hex(&once.fingerprint) {
+    if first == hex(&once.fingerprint) {
         read(&row).map(Some).map_err(corrupt)
     } else {
         Err(StoreError::KeyReused { key: once.key.clone() })

@@ -12,6 +12,7 @@ mod promises;
 use std::process::ExitCode;
 
 use belljar_linux::cgroup::{Layout, LayoutKind, Tree};
+use belljar_types::chain;
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -62,9 +63,4 @@ fn flavour(kind: LayoutKind) -> &'static str {
         LayoutKind::Hybrid => "hybrid",
         LayoutKind::V1 => "v1",
     }
-}
-
-/// An error with all its causes on one line.
-fn chain(error: &dyn std::error::Error) -> String {
-    std::iter::successors(Some(error), |error| error.source()).map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }

@@ -11,6 +11,8 @@ mod scene;
 
 use std::process::ExitCode;
 
+use belljar_types::chain;
+
 use promises::{Broken, Kept};
 use scene::Scene;
 
@@ -52,9 +54,4 @@ fn tell(promise: &str, kept: &Kept) -> bool {
         Err(broken) => println!("FAILED {promise}: {}", chain(&**broken)),
     }
     kept.is_ok()
-}
-
-/// An error with all its causes on one line.
-fn chain(error: &dyn std::error::Error) -> String {
-    std::iter::successors(Some(error), |error| error.source()).map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }
