@@ -116,13 +116,18 @@ impl Pool {
     /// gone but whose blocks live on in a snapshot stays until those are gone too.
     pub(crate) fn remove_dropped_quotas(&self) -> usize {
         let waiting = std::mem::take(&mut *self.lock_dropped());
-        // Whatever the kernel says against it now is tried again later, at the latest when the pool is next opened.
-        let removed = |id: &u64| self.with(|open| btrfs::remove_quota_record(&open.filesystem, *id)).unwrap_or(false);
-        let left: Vec<u64> = waiting.into_iter().filter(|id| !removed(id)).collect();
-        let going = |id: &&u64| self.with(|open| btrfs::subvolume_is_going(&open.filesystem, **id)).unwrap_or(true);
-        let going = left.iter().filter(going).count();
+        let (mut left, mut still_going) = (Vec::new(), 0);
+        for id in waiting {
+            // Asked first: one that is gone by the time its record is refused would be taken for one that a snapshot holds.
+            let going = self.with(|open| btrfs::subvolume_is_going(&open.filesystem, id)).unwrap_or(true);
+            // Whatever the kernel says against it now is tried again later, at the latest when the pool is next opened.
+            if !self.with(|open| btrfs::remove_quota_record(&open.filesystem, id)).unwrap_or(false) {
+                left.push(id);
+                still_going += usize::from(going);
+            }
+        }
         self.lock_dropped().extend(left);
-        going
+        still_going
     }
 
     /// Writes everything out and sets the kernel on taking dropped subvolumes apart.
