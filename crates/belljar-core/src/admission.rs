@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use belljar_ports::Capacity;
-use belljar_types::Limits;
+use belljar_types::{Invalid, Limits};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::{CoreError, ServiceConfig};
@@ -76,6 +76,10 @@ impl Admission {
                     return Err(busy(format!("only {} MiB of disk are left on the host", room.disk_available_bytes >> 20), LATER));
                 }
                 let most = u128::from(room.memory_total_bytes) * u128::from(self.overcommit_percent) / 100;
+                if u128::from(limits.memory_bytes) > most {
+                    let expected = format!("at most {} MiB, which is all that this host gives to sandboxes", most >> 20);
+                    return Err(Invalid::new("limits.memory_bytes", expected, limits.memory_bytes.to_string()).into());
+                }
                 let promised = self.lock().memory_bytes;
                 if u128::from(promised) + u128::from(limits.memory_bytes) > most {
                     let asked = limits.memory_bytes >> 20;
@@ -171,13 +175,24 @@ mod tests {
         assert!(reason(Admission::new(&config, host(100 << 20, 1 << 40)).admit(&limits)).contains("100 MiB of memory"));
         assert!(reason(Admission::new(&config, host(8 << 30, 5 << 20)).admit(&limits)).contains("5 MiB of disk"));
         let roomy = Admission::new(&config, host(8 << 30, 1 << 40));
-        let large = Limits { memory_bytes: 9 << 30, ..Limits::default() };
-        assert!(reason(roomy.admit(&large)).contains("promised"));
         let first = roomy.admit(&limits).unwrap();
+        let large = Limits { memory_bytes: 8 << 30, ..Limits::default() };
+        assert!(reason(roomy.admit(&large)).contains("promised"));
         let _second = roomy.admit(&limits).unwrap();
         assert!(reason(roomy.admit(&limits)).contains("2 sandboxes"));
         drop(first);
         assert!(roomy.admit(&limits).is_ok());
+    }
+
+    #[test]
+    fn what_the_host_could_never_hold_is_no_reason_to_wait() {
+        let config = ServiceConfig { memory_overcommit_percent: 100, ..ServiceConfig::default() };
+        let large = Limits { memory_bytes: 9 << 30, ..Limits::default() };
+        let Err(CoreError::Invalid(invalid)) = Admission::new(&config, host(8 << 30, 1 << 40)).admit(&large) else {
+            panic!("it was not refused as invalid")
+        };
+        assert_eq!(invalid.field, "limits.memory_bytes");
+        assert!(invalid.to_string().contains("at most 8192 MiB"), "{invalid}");
     }
 
     #[tokio::test]

@@ -37,12 +37,17 @@ impl Service {
                 Err(error) => return Err(error.into()),
             }
         }
-        if !self.shared.store.keys(None).await?.is_empty() {
+        if self.has_keys().await? {
             return Ok(false);
         }
         let request = NewKeyRequest { project, scopes: Scope::ALL.into_iter().collect(), label: "first key".to_owned(), lifetime: None };
         self.enter_key(request, secret).await?;
         Ok(true)
+    }
+
+    /// Whether there is any key. A server without one makes its first.
+    pub async fn has_keys(&self) -> Result<bool, CoreError> {
+        Ok(!self.shared.store.keys(None).await?.is_empty())
     }
 
     /// Makes a project.

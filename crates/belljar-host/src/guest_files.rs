@@ -58,7 +58,7 @@ pub fn renew_boot_files(upper: &Path, record: &Record, slot: &Slot) -> io::Resul
             Ok(())
         };
         if let Err(error) = renew() {
-            tracing::debug!(sandbox_id = %record.id, name, %error, "a used root keeps its names as they are");
+            tracing::debug!(sandbox = %record.id, name, %error, "a used root keeps its names as they are");
         }
     }
     Ok(())

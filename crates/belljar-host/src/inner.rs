@@ -114,7 +114,7 @@ fn remove_orphans(places: &Places, tree: &Arc<Tree>, pool: &Pool) -> Result<(), 
     ids.extend(tree.names().map_err(HostError::Cgroups)?.iter().filter_map(|name| name.parse().ok()));
     for id in ids {
         if records::read(places, &id)?.is_none() {
-            tracing::warn!(sandbox_id = %id, "remains without a record found; they are removed");
+            tracing::warn!(sandbox = %id, "remains without a record found; they are removed");
             crate::release::remove_all_but_slot(places, tree, pool, &id)?;
         }
     }

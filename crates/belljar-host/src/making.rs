@@ -60,7 +60,7 @@ impl Makings {
                 && taken.await.is_err()
                 && let Err(error) = remove().await
             {
-                tracing::error!(sandbox_id = %task_id, %error, "a sandbox that nobody waited for could not be removed");
+                tracing::error!(sandbox = %task_id, %error, "a sandbox that nobody waited for could not be removed");
             }
             drop(making);
         });

@@ -72,10 +72,10 @@ impl Inner {
         let made = self.put_on_stage(record, paused, execution);
         drop(turn);
         match &made {
-            Ok(_) => tracing::info!(sandbox_id = %id, micros = started.elapsed().as_micros(), "sandbox woken"),
+            Ok(_) => tracing::info!(sandbox = %id, micros = started.elapsed().as_micros(), "sandbox woken"),
             Err(_) => {
                 if let Err(error) = self.rest_again(id) {
-                    tracing::error!(sandbox_id = %id, %error, "a failed resume could not be taken back; it is when the host is next opened");
+                    tracing::error!(sandbox = %id, %error, "a failed resume could not be taken back; it is when the host is next opened");
                 }
             }
         }

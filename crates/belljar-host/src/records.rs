@@ -88,11 +88,11 @@ fn parse(id: &SandboxId, bytes: &[u8]) -> Option<Record> {
     match serde_json::from_slice::<Record>(bytes) {
         Ok(record) if record.id == *id => Some(record),
         Ok(_) => {
-            tracing::warn!(sandbox_id = %id, "the record in this home is of another sandbox; it is taken for none");
+            tracing::warn!(sandbox = %id, "the record in this home is of another sandbox; it is taken for none");
             None
         }
         Err(error) => {
-            tracing::warn!(sandbox_id = %id, line = error.line(), column = error.column(), "a record cannot be read; it is taken for none");
+            tracing::warn!(sandbox = %id, line = error.line(), column = error.column(), "a record cannot be read; it is taken for none");
             None
         }
     }

@@ -30,7 +30,7 @@ impl Inner {
             self.stock.give_back(record.slot, record.network);
         }
         if was_there {
-            tracing::info!(sandbox_id = %id, micros = started.elapsed().as_micros(), "sandbox released");
+            tracing::info!(sandbox = %id, micros = started.elapsed().as_micros(), "sandbox released");
         }
         Ok(())
     }

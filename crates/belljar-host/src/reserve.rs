@@ -43,10 +43,10 @@ impl Inner {
         let made = self.make(class, spec, (layers, agent), home, from);
         drop(turn);
         match &made {
-            Ok(_) => tracing::info!(sandbox_id = %id, %class, micros = started.elapsed().as_micros(), "sandbox reserved"),
+            Ok(_) => tracing::info!(sandbox = %id, %class, micros = started.elapsed().as_micros(), "sandbox reserved"),
             Err(_) => {
                 if let Err(error) = self.release(&id) {
-                    tracing::error!(sandbox_id = %id, %error, "a failed reservation could not be taken back; it is tried again when the host is next opened");
+                    tracing::error!(sandbox = %id, %error, "a failed reservation could not be taken back; it is tried again when the host is next opened");
                 }
             }
         }

@@ -128,7 +128,7 @@ impl Inner {
         snapshot.stood_still = stood_still;
         snapshot.whole = true;
         write(&self.places, &snapshot, "finish")?;
-        tracing::info!(sandbox_id = %snapshot.source, snapshot_id = %snapshot.id, bytes = snapshot.bytes, ?stood_still, "snapshot taken");
+        tracing::info!(sandbox = %snapshot.source, snapshot = %snapshot.id, bytes = snapshot.bytes, ?stood_still, "snapshot taken");
         Ok(snapshot)
     }
 
@@ -155,7 +155,7 @@ pub(crate) fn remove_unfinished(places: &Places, pool: &Pool) -> Result<(), Host
     ids.extend(records::names::<SnapshotId>(&places.snapshots)?);
     for id in ids {
         if read(places, &id)?.is_none() {
-            tracing::warn!(snapshot_id = %id, "a snapshot that was never finished found; it is removed");
+            tracing::warn!(snapshot = %id, "a snapshot that was never finished found; it is removed");
             remove(places, pool, &id)?;
         }
     }

@@ -143,7 +143,7 @@ impl Inner {
         if made.is_err()
             && let Err(error) = self.remove_snapshot(snapshot)
         {
-            tracing::error!(snapshot_id = %snapshot, %error, "a snapshot that failed could not be removed; it is when the host is next opened");
+            tracing::error!(snapshot = %snapshot, %error, "a snapshot that failed could not be removed; it is when the host is next opened");
         }
         made
     }

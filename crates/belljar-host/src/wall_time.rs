@@ -20,7 +20,7 @@ pub async fn end_at(moment: SystemTime, cgroup: Cgroup, asked_to_end: &AtomicBoo
     let id = cgroup.name().to_owned();
     match tokio::task::spawn_blocking(move || cgroup.kill()).await {
         Ok(Ok(())) => {}
-        Ok(Err(error)) => tracing::error!(sandbox_id = id, %error, "the sandbox's time is up, but it could not be killed"),
-        Err(error) => tracing::error!(sandbox_id = id, %error, "the sandbox's time is up, but killing it was broken off"),
+        Ok(Err(error)) => tracing::error!(sandbox = id, %error, "the sandbox's time is up, but it could not be killed"),
+        Err(error) => tracing::error!(sandbox = id, %error, "the sandbox's time is up, but killing it was broken off"),
     }
 }

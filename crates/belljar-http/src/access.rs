@@ -23,7 +23,7 @@ pub(crate) struct Account {
 impl Drop for Account {
     fn drop(&mut self) {
         self.metrics.ended();
-        let millis = self.started.elapsed().as_secs_f64() * 1000.0;
+        let millis = (self.started.elapsed().as_secs_f64() * 1e4).round() / 10.0;
         tracing::info!(parent: &self.span, status = self.status, millis, bytes = self.bytes, "answered");
     }
 }

@@ -36,6 +36,12 @@ pub enum ListenError {
         /// The address.
         address: SocketAddr,
     },
+    /// Another program listens there.
+    #[error("{address} is taken by another program, perhaps by a server that runs already: stop that one, or choose another address")]
+    Taken {
+        /// The address.
+        address: SocketAddr,
+    },
     /// The socket could not be had.
     #[error("listen on {address}")]
     Bind {

@@ -65,6 +65,12 @@ impl Problem {
         Self { cause: Some(Arc::new(cause)), ..Self::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", detail) }
     }
 
+    /// With another HTTP status than its kind has.
+    #[must_use]
+    pub fn with_status(self, status: StatusCode) -> Self {
+        Self { status, ..self }
+    }
+
     /// Says when to try again.
     #[must_use]
     pub fn retry_after(self, after: Duration) -> Self {

@@ -1,5 +1,6 @@
 //! Sockets. HTTP/1.1 and HTTP/2 on the same port, a bound on connections, headers and idle waits, and an end that lets answers finish.
 
+use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -80,7 +81,10 @@ impl Server {
         for listen in listens {
             check_listen(listen)?;
             let tls = listen.tls.as_ref().map(tls::acceptor).transpose()?;
-            let failed = |source| ListenError::Bind { address: listen.address, source };
+            let failed = |source: io::Error| match source.kind() {
+                io::ErrorKind::AddrInUse => ListenError::Taken { address: listen.address },
+                _ => ListenError::Bind { address: listen.address, source },
+            };
             let socket = take(listen.address).await.map_err(failed)?;
             let address = socket.local_addr().map_err(failed)?;
             bound.push(Bound { socket, address, tls, behind_proxy: listen.behind_proxy });
@@ -109,10 +113,10 @@ impl Server {
 }
 
 /// Takes an address. What a killed server was about to start holds on to its address for a moment longer than itself: that is waited for.
-async fn take(address: SocketAddr) -> std::io::Result<TcpListener> {
+async fn take(address: SocketAddr) -> io::Result<TcpListener> {
     for _ in 0..PREDECESSOR_TRIES {
         match TcpListener::bind(address).await {
-            Err(error) if error.kind() == std::io::ErrorKind::AddrInUse => tokio::time::sleep(PREDECESSOR_PAUSE).await,
+            Err(error) if error.kind() == io::ErrorKind::AddrInUse => tokio::time::sleep(PREDECESSOR_PAUSE).await,
             other => return other,
         }
     }

@@ -41,7 +41,7 @@ async fn create(inner: &Arc<Inner>, spec: &SandboxSpec, from: Option<&SnapshotId
     if made.is_err()
         && let Err(error) = inner.remove(id).await
     {
-        tracing::error!(sandbox_id = %id, %error, "a sandbox that could not be made could not be removed either; the inventory shows it");
+        tracing::error!(sandbox = %id, %error, "a sandbox that could not be made could not be removed either; the inventory shows it");
     }
     made
 }
@@ -53,7 +53,7 @@ pub(crate) async fn bring_back(inner: &Arc<Inner>, id: &SandboxId, run: &Executi
     let made = bring_up(inner, id, reservation, making).await;
     if made.is_err() {
         if let Err(error) = inner.host.rest_again(id).await {
-            tracing::error!(sandbox_id = %id, %error, "a failed resume could not be taken back; it is when the host is next opened");
+            tracing::error!(sandbox = %id, %error, "a failed resume could not be taken back; it is when the host is next opened");
         }
         inner.forget(id).await;
     }

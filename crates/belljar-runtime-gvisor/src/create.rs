@@ -50,7 +50,7 @@ pub(crate) async fn bring_back(inner: &Arc<Inner>, id: &SandboxId, run: &Executi
     if made.is_err()
         && let Err(error) = inner.host.rest_again(id).await
     {
-        tracing::error!(sandbox_id = %id, %error, "a failed resume could not be taken back; it is when the host is next opened");
+        tracing::error!(sandbox = %id, %error, "a failed resume could not be taken back; it is when the host is next opened");
     }
     made
 }
@@ -71,7 +71,7 @@ impl Inner {
         if made.is_err()
             && let Err(error) = self.remove(id).await
         {
-            tracing::error!(sandbox_id = %id, %error, "a sandbox that could not be made could not be removed either; the inventory shows it");
+            tracing::error!(sandbox = %id, %error, "a sandbox that could not be made could not be removed either; the inventory shows it");
         }
         made
     }
@@ -174,7 +174,7 @@ fn prepare_and_launch(reservation: &Reservation, runsc: &Runsc, files: &Files, d
     Launch { runsc, files, layers, disk, cgroup: &cgroup.membership()?, memory_bytes, direct_files, image }.run()?;
     let protected = sentry_pid(files).and_then(|sentry| oom::prefer_stubs(cgroup, sentry, image.is_some()));
     if !matches!(protected, Ok(true)) {
-        tracing::warn!(sandbox_id = %record.id, ?protected, "running out of memory may end this sandbox and not one process of it");
+        tracing::warn!(sandbox = %record.id, ?protected, "running out of memory may end this sandbox and not one process of it");
     }
     Ok(())
 }

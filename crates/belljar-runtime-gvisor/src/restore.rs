@@ -27,7 +27,7 @@ impl Inner {
 pub(crate) async fn renew_names(guest: &dyn Guest, record: &Record) {
     for file in FILES {
         if let Err(error) = renew(guest, record, file).await {
-            tracing::debug!(sandbox_id = %record.id, file, %error, "a restored sandbox keeps its names as they are");
+            tracing::debug!(sandbox = %record.id, file, %error, "a restored sandbox keeps its names as they are");
         }
     }
 }

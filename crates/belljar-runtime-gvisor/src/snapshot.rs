@@ -81,7 +81,7 @@ pub(crate) async fn snapshot(
                 && !matches!(error, RuntimeError::SnapshotExists { .. })
                 && let Err(error) = inner.host.remove_snapshot(&snapshot).await
             {
-                tracing::error!(snapshot_id = %snapshot, %error, "a snapshot that failed could not be removed; it is when the host is next opened");
+                tracing::error!(snapshot = %snapshot, %error, "a snapshot that failed could not be removed; it is when the host is next opened");
             }
             taken
         })
@@ -170,7 +170,7 @@ impl Inner {
         drop(shut);
         let spoken = async { self.live(id).await?.guest.hello().await.map_err(|source| RuntimeError::Agent { id: id.clone(), source }) };
         if let Err(error) = spoken.await {
-            tracing::warn!(sandbox_id = %id, %error, "the agent of a sandbox that stood still does not answer");
+            tracing::warn!(sandbox = %id, %error, "the agent of a sandbox that stood still does not answer");
         }
     }
 
@@ -206,7 +206,7 @@ impl Inner {
         if record.state != RecordState::Running || record.still != Stillness::Engine || self.makings.is_making(&record.id) {
             return Ok(());
         }
-        tracing::warn!(sandbox_id = %record.id, "a sandbox was left standing still; it goes on");
+        tracing::warn!(sandbox = %record.id, "a sandbox was left standing still; it goes on");
         match self.let_go(&record.id).await {
             // Whoever held it was cut short before it stood still.
             Err(RuntimeError::Host { source, .. }) if source.downcast_ref().is_some_and(EngineError::is_not_held) => {

@@ -3,7 +3,7 @@
 
 mod files;
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -103,6 +103,9 @@ async fn wait_for_the_end(service: &Service) -> Result<ExitCode, Failure> {
 
 /// The secret is on disk before the key is in the store: an end between the two is made good by the next start.
 async fn make_first_key(service: &Service, data_dir: &std::path::Path) -> Result<(), Failure> {
+    if service.has_keys().await? {
+        return Ok(());
+    }
     let secret = files::first_key(data_dir)?;
     if service.bootstrap(&secret).await? {
         info!(file = %data_dir.join(FIRST_KEY).display(), "made the first key");
@@ -160,5 +163,14 @@ fn limits(config: &ServerConfig) -> ServeLimits {
 
 fn url(config: &ServerConfig, server: &Server) -> String {
     let scheme = if config.tls_certificate.is_some() { "https" } else { "http" };
-    server.addresses().first().map_or_else(String::new, |address| format!("{scheme}://{address}"))
+    server.addresses().first().map_or_else(String::new, |address| format!("{scheme}://{}", reachable(*address)))
+}
+
+/// "Everywhere" is an address to listen on, not one to call.
+fn reachable(address: SocketAddr) -> SocketAddr {
+    match address.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => (Ipv4Addr::LOCALHOST, address.port()).into(),
+        IpAddr::V6(ip) if ip.is_unspecified() => (Ipv6Addr::LOCALHOST, address.port()).into(),
+        _ => address,
+    }
 }

@@ -3,7 +3,7 @@
 use std::sync::{Arc, OnceLock};
 
 use axum::extract::State;
-use axum::http::{HeaderMap, header};
+use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
 use belljar_core::Service;
@@ -37,7 +37,8 @@ pub(crate) async fn health() -> Json<HealthView> {
     responses((status = 200, description = "It can.", body = HealthView), OpenProblems)
 )]
 pub(crate) async fn ready(State(state): State<ApiState>) -> Result<Json<HealthView>, Problem> {
-    state.service.ready().await?;
+    // Whatever the reason is, whoever asks must look elsewhere for now.
+    state.service.ready().await.map_err(|error| Problem::from(error).with_status(StatusCode::SERVICE_UNAVAILABLE))?;
     Ok(Json(HealthView { status: "ok" }))
 }
 
