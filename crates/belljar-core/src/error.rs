@@ -93,6 +93,14 @@ pub enum CoreError {
         /// Why, safe to print.
         detail: String,
     },
+    /// What its template starts did not start or was not ready; nothing is left of a sandbox that was being made.
+    #[error("sandbox {id} did not start: {detail}")]
+    StartFailed {
+        /// Which.
+        id: SandboxId,
+        /// Why, safe to print.
+        detail: String,
+    },
     /// The host cannot hold it now.
     #[error("the server is busy: {reason}; try again in {} s", retry_after.as_secs())]
     Busy {
@@ -150,6 +158,7 @@ impl CoreError {
             }
             Self::Ended { .. } | Self::Runtime(RuntimeError::Ended { .. }) => "sandbox_ended",
             Self::NotMade { .. } => "not_made",
+            Self::StartFailed { .. } => "start_failed",
             Self::Busy { .. } | Self::Runtime(RuntimeError::Exhausted { .. }) => "busy",
             Self::NoClass(_) => "isolation_unavailable",
             Self::EngineAway { .. } => "engine_unavailable",
@@ -174,7 +183,7 @@ impl CoreError {
     /// What kind of failure it is.
     pub fn class(&self) -> ErrorClass {
         match self.code() {
-            "invalid" | "template_failed" => ErrorClass::Invalid,
+            "invalid" | "template_failed" | "start_failed" => ErrorClass::Invalid,
             "forbidden" => ErrorClass::Forbidden,
             "sandbox_not_found" | "template_not_found" | "project_not_found" | "key_not_found" | "process_not_found" | "file_not_found" => {
                 ErrorClass::NotFound

@@ -20,6 +20,7 @@ mod request;
 mod service;
 mod session;
 mod shared;
+mod starting;
 mod statistics;
 mod templates;
 

@@ -118,18 +118,18 @@ impl Owner {
             }
         }
         let failure = match self.runtime.create(&self.sandbox.spec).await {
-            Ok(_) => match self.start(Timestamp::now()).await {
+            Ok(execution) => match self.first_run(&execution).await {
                 Ok(()) => {
                     Counters::count(&self.shared.counters.created);
                     return Ok(Birth::Made(Arc::new(self.sandbox.clone())));
                 }
                 // The server that took over may have adopted it, and removes it otherwise: this one has no say any more.
-                Err(error @ StoreError::Fenced { .. }) => return Err(error.into()),
-                Err(error) => {
+                Err(CoreError::Store(error @ StoreError::Fenced { .. })) => return Err(error.into()),
+                Err(failure) => {
                     if let Err(error) = self.runtime.destroy(&self.sandbox.id).await {
-                        error!(sandbox = %self.sandbox.id, error = chain(&error), "could not undo a sandbox that could not be recorded");
+                        error!(sandbox = %self.sandbox.id, error = chain(&error), "could not undo a sandbox that could not be started or recorded");
                     }
-                    CoreError::Store(error)
+                    failure
                 }
             },
             Err(error) => self.not_made(error),
@@ -142,6 +142,12 @@ impl Owner {
             error!(sandbox = %self.sandbox.id, error = chain(&error), "could not record that a sandbox was not made");
         }
         Err(failure)
+    }
+
+    /// Starts what its template starts, and records that it runs.
+    async fn first_run(&mut self, execution: &Execution) -> Result<(), CoreError> {
+        self.start_up(&execution.id).await?;
+        Ok(self.start(Timestamp::now()).await?)
     }
 
     fn not_made(&self, error: RuntimeError) -> CoreError {

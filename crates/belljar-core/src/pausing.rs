@@ -104,10 +104,28 @@ impl Owner {
                 return Err(failure.into());
             }
         };
+        if self.boots_anew()
+            && let Err(failure) = self.start_up(&execution.id).await
+        {
+            // Its files are as they were, and it stands still with them; if not even that works, it runs without what it should have started.
+            return match self.runtime.pause(&self.sandbox.id, SnapshotKind::Filesystem).await {
+                Ok(()) => self.advance(SandboxState::Paused, |_| {}).await.map_or_else(|error| Err(error.into()), |()| Err(failure)),
+                Err(unstopped) => {
+                    error!(sandbox = %self.sandbox.id, error = chain(&unstopped), "could not pause a sandbox again that did not start");
+                    self.place = self.place.take().or(place);
+                    self.run_again(execution.id, lease).await.and(Err(failure))
+                }
+            };
+        }
         self.place = self.place.take().or(place);
         self.run_again(execution.id, lease).await?;
         info!(sandbox = %self.sandbox.id, project = %self.sandbox.project, "sandbox resumed");
         Ok(Arc::new(self.sandbox.clone()))
+    }
+
+    /// Whether its processes were not kept, so that what its template starts is started again.
+    pub(crate) fn boots_anew(&self) -> bool {
+        self.has_start() && self.sandbox.pause.is_some_and(|pause| pause.memory == PausedMemory::Lost)
     }
 
     /// Records that a sandbox which stood still runs, with what was left of its lease or with a new one.

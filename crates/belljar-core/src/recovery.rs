@@ -16,14 +16,14 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use belljar_ports::{Found, Presence, Runtime, StoreError};
-use belljar_types::{EndCause, PausedMemory, Sandbox, SandboxId, SandboxState, Timestamp, escape_untrusted};
+use belljar_types::{EndCause, Execution, PausedMemory, Sandbox, SandboxId, SandboxState, Timestamp, escape_untrusted};
 use futures_util::StreamExt;
 use tracing::{error, info, warn};
 
-use crate::chain;
 use crate::owner::Owner;
 use crate::shared::Shared;
 use crate::statistics::Counters;
+use crate::{CoreError, chain};
 
 /// How many sandboxes are taken over at the same time.
 const AT_ONCE: usize = 16;
@@ -125,6 +125,11 @@ async fn take_over(shared: &Arc<Shared>, runtime: Arc<dyn Runtime>, sandbox: San
         Verdict::End(cause, detail) => return owner.end(cause, detail, None).await,
         Verdict::StandStill(memory) => owner.stand_still(memory).await,
         Verdict::Adopt => match runtime.adopt(&id).await {
+            // That may take long, and nothing else waits for it.
+            Ok(execution) if owner.is_starting() => {
+                tokio::spawn(finish_start(Arc::clone(shared), owner, execution));
+                return;
+            }
             Ok(execution) => owner.take_up(&execution, shared.config.restart_grace).await,
             Err(failure) => {
                 error!(sandbox = %id, error = chain(&failure), "could not take over a sandbox");
@@ -132,15 +137,33 @@ async fn take_over(shared: &Arc<Shared>, runtime: Arc<dyn Runtime>, sandbox: San
             }
         },
     };
+    own_if(recorded, owner);
+}
+
+/// Goes on where the server before was: with what a template starts in a sandbox before it runs.
+async fn finish_start(shared: Arc<Shared>, mut owner: Owner, execution: Execution) {
+    if let Err(failure) = owner.start_up(&execution.id).await {
+        let (id, detail) = (&owner.sandbox.id, chain(&failure));
+        error!(sandbox = %id, error = detail, "a sandbox that was taken over did not start");
+        if owner.sandbox.state == SandboxState::Creating {
+            return owner.end(EndCause::NotMade, detail, None).await;
+        }
+    }
+    let recorded = owner.take_up(&execution, shared.config.restart_grace).await;
+    own_if(recorded, owner);
+}
+
+fn own_if(recorded: Result<(), CoreError>, owner: Owner) {
+    let id = owner.sandbox.id.clone();
     match recorded {
         Ok(()) => {
-            Counters::count(&shared.counters.adopted);
+            Counters::count(&owner.shared.counters.adopted);
             info!(sandbox = %id, "took over a sandbox");
             tokio::spawn(owner.own());
         }
         Err(failure) => {
             error!(sandbox = %id, error = chain(&failure), "could not record a sandbox that was taken over; it is left alone");
-            shared.remove(&id);
+            owner.shared.remove(&id);
         }
     }
 }

@@ -51,7 +51,7 @@ impl LayerStore {
             planter.accounts(&files).map_err(failed)?;
             planter.places(&files, &owner, wishes.workdir.as_deref()).map_err(failed)
         })?;
-        Ok((info, TemplateDefaults { env: wishes.env, user, workdir: wishes.workdir }))
+        Ok((info, TemplateDefaults { env: wishes.env, user, workdir: wishes.workdir, start: None }))
     }
 }
 

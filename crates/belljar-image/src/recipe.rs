@@ -6,9 +6,10 @@ mod error;
 mod sources;
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::path::{Path, PathBuf};
 
-use belljar_types::{Invalid, Template, TemplateDefaults, TemplateName, escape_untrusted, hex};
+use belljar_types::{Invalid, StartUp, Template, TemplateDefaults, TemplateName, UserName, escape_untrusted, hex};
 use sha2::{Digest, Sha256};
 
 pub use error::RecipeError;
@@ -60,6 +61,15 @@ pub struct Recipe {
     /// Environment of processes.
     #[serde(default)]
     pub env: BTreeMap<String, String>,
+    /// Who runs processes; `user` when unset.
+    #[serde(default)]
+    pub user: Option<UserName>,
+    /// Where they start; the user's home when unset.
+    #[serde(default)]
+    pub workdir: Option<String>,
+    /// What is started in every sandbox before anybody may use it.
+    #[serde(default)]
+    pub start: Option<StartUp>,
 }
 
 /// A file that a recipe writes.
@@ -123,7 +133,14 @@ impl Recipe {
         if let Some(file) = self.files.iter().find(|file| file.path.split('/').any(|part| matches!(part, "" | "." | ".."))) {
             return Err(Invalid::new("files.path", "a path relative to the root, without \".\" and \"..\"", &file.path));
         }
-        Ok(())
+        if let Some(workdir) = self.workdir.as_ref().filter(|workdir| !workdir.starts_with('/') || workdir.contains('\0')) {
+            return Err(Invalid::new("workdir", "a path that starts with '/'", workdir));
+        }
+        self.start.as_ref().map_or(Ok(()), StartUp::validate)
+    }
+
+    fn defaults(&self) -> TemplateDefaults {
+        TemplateDefaults { env: self.env.clone(), user: self.user.clone(), workdir: self.workdir.clone(), start: self.start.clone() }
     }
 }
 
@@ -144,10 +161,20 @@ pub(crate) fn ensure(store: &LayerStore, recipe: &Recipe, progress: &dyn Progres
         let present = template.layers.iter().map(|digest| store.layer(digest)).collect::<Result<Vec<_>, _>>()?;
         if present.iter().all(Option::is_some) {
             progress.report(Progress::Reused(&format!("template {}", recipe.name)));
-            return Ok(template);
+            return with_defaults(store, template, recipe.defaults());
         }
     }
     build(store, recipe, &plan, origin, progress)
+}
+
+/// What processes get is no part of the layers, which stay.
+fn with_defaults(store: &LayerStore, template: Template, defaults: TemplateDefaults) -> Result<Template, ImageError> {
+    if template.defaults == defaults {
+        return Ok(template);
+    }
+    let template = Template { defaults, ..template };
+    store.put_template(&template)?;
+    Ok(template)
 }
 
 /// Builds a recipe's template, whether or not there is one.
@@ -170,7 +197,7 @@ fn build(
     let template = Template {
         name: recipe.name.clone(),
         layers: vec![layer.digest],
-        defaults: TemplateDefaults { env: recipe.env.clone(), user: None, workdir: None },
+        defaults: recipe.defaults(),
         origin,
         created_at: seconds_since_1970(),
     };
@@ -182,7 +209,7 @@ fn build(
 fn origin(recipe: &Recipe, plan: &build::Plan<'_>) -> String {
     let mut hasher = Sha256::new();
     hasher.update(BUILDER_VERSION);
-    for part in [format!("{recipe:?}").as_bytes(), plan.builder.as_bytes(), plan.sources.join("\n").as_bytes()] {
+    for part in [format!("{:?}", Ingredients(recipe)).as_bytes(), plan.builder.as_bytes(), plan.sources.join("\n").as_bytes()] {
         hasher.update((part.len() as u64).to_le_bytes());
         hasher.update(part);
     }
@@ -191,4 +218,29 @@ fn origin(recipe: &Recipe, plan: &build::Plan<'_>) -> String {
     }
     let hash: [u8; 32] = hasher.finalize().into();
     format!("recipe {} sha256:{}", recipe.name, hex(&hash))
+}
+
+/// What a recipe's layer is made from, in the words in which it was always hashed: templates on disk are not built again for a field that
+/// changes none of their files.
+struct Ingredients<'a>(&'a Recipe);
+
+impl fmt::Debug for Ingredients<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let recipe = self.0;
+        f.debug_struct("Recipe")
+            .field("name", &recipe.name)
+            .field("description", &recipe.description)
+            .field("suite", &recipe.suite)
+            .field("variant", &recipe.variant)
+            .field("packages", &recipe.packages)
+            .field("exclude", &recipe.exclude)
+            .field("keep", &recipe.keep)
+            .field("sources", &recipe.sources)
+            .field("trust_host_cas", &recipe.trust_host_cas)
+            .field("extra_ca", &recipe.extra_ca)
+            .field("steps", &recipe.steps)
+            .field("files", &recipe.files)
+            .field("env", &recipe.env)
+            .finish()
+    }
 }

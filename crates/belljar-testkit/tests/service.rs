@@ -22,3 +22,5 @@ mod recovery;
 mod room;
 #[path = "service/scene.rs"]
 mod scene;
+#[path = "service/starting.rs"]
+mod starting;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 
-use crate::{Invalid, TemplateName, UserName};
+use crate::{Invalid, StartUp, TemplateName, UserName};
 
 /// The SHA-256 of a layer's canonical content, as 64 hexadecimal digits.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
@@ -64,6 +64,9 @@ pub struct TemplateDefaults {
     pub user: Option<UserName>,
     /// Where they start; the user's home when unset.
     pub workdir: Option<String>,
+    /// What is started in every sandbox before anybody may use it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub start: Option<StartUp>,
 }
 
 /// A named root filesystem with its defaults.

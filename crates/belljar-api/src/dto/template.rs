@@ -31,9 +31,31 @@ pub(crate) struct TemplateView {
     /// Where they start.
     #[schema(required = true)]
     pub(crate) workdir: Option<String>,
+    /// What is started in every sandbox before it runs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) start: Option<StartView>,
     /// When it was made.
     #[schema(example = "2026-11-15T06:00:00.000Z")]
     pub(crate) created_at: String,
+}
+
+/// What a template starts in every sandbox.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Start)]
+pub(crate) struct StartView {
+    /// A shell's command that goes on in the background.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(example = "python3 -m http.server 8000")]
+    pub(crate) command: Option<String>,
+    /// The sandbox runs when a program listens on this port.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(example = 8000)]
+    pub(crate) ready_port: Option<u16>,
+    /// The sandbox runs when this command succeeds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) ready_command: Option<String>,
+    /// How many seconds that may take.
+    pub(crate) within_seconds: u64,
 }
 
 /// The templates a project sees.

@@ -1,10 +1,10 @@
 //! Projects, keys and templates.
 
 use belljar_core::{NewKeyRequest, OwnedTemplate};
-use belljar_types::{ApiKey, Invalid, Project, ProjectId, Quota, Scope, Template, Timestamp};
+use belljar_types::{ApiKey, Invalid, Project, ProjectId, Quota, ReadyCheck, Scope, StartUp, Template, Timestamp};
 
 use super::{moment, renamed, seconds};
-use crate::dto::{KeyRequest, KeyView, ProjectView, QuotaRequest, QuotaView, TemplateView};
+use crate::dto::{KeyRequest, KeyView, ProjectView, QuotaRequest, QuotaView, StartView, TemplateView};
 
 /// The numbers that are given, over those that were there.
 pub(crate) fn quota(request: &QuotaRequest, before: Quota) -> Result<Quota, Invalid> {
@@ -67,8 +67,18 @@ pub(crate) fn template_view(template: &Template, owner: Option<&ProjectId>, byte
         env: template.defaults.env.clone(),
         user: template.defaults.user.as_ref().map(ToString::to_string),
         workdir: template.defaults.workdir.clone(),
+        start: template.defaults.start.as_ref().map(start_view),
         created_at: moment(Timestamp(template.created_at.saturating_mul(1000))),
     }
+}
+
+fn start_view(start: &StartUp) -> StartView {
+    let (ready_port, ready_command) = match &start.ready {
+        Some(ReadyCheck::Port(port)) => (Some(*port), None),
+        Some(ReadyCheck::Command(command)) => (None, Some(command.clone())),
+        None => (None, None),
+    };
+    StartView { command: start.command.clone(), ready_port, ready_command, within_seconds: start.within().as_secs() }
 }
 
 pub(crate) fn owned_view(owned: &OwnedTemplate) -> TemplateView {
