@@ -39,7 +39,7 @@ test: ## everything that must hold, quick slice (root)
 test-full: ## the same with the full counts: 1,000 creates per class, 200 kills, 1 GiB files (root)
 	@BELLJAR_FULL=1 scripts/test
 
-test-e2b: ## E2B's own SDKs, old and new, against the server that runs here
+test-e2b: ## our programs with E2B's own SDKs, old and new, against the server that runs here
 	@scripts/test-e2b
 
 conformance-e2b: ## E2B's own test suites from a checkout: make conformance-e2b SUITES=<checkout>

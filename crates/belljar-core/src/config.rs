@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use belljar_types::{Limits, TemplateName};
+use belljar_types::{IsolationRequest, Limits, TemplateName};
 
 use crate::SharedKernel;
 
@@ -11,6 +11,8 @@ use crate::SharedKernel;
 pub struct ServiceConfig {
     /// Whether sandboxes may share the host's kernel.
     pub shared_kernel: SharedKernel,
+    /// What isolates a sandbox when the caller does not say.
+    pub default_isolation: IsolationRequest,
     /// What a sandbox is made from when the caller does not say.
     pub default_template: TemplateName,
     /// What a sandbox may use when the caller does not say.
@@ -45,6 +47,7 @@ impl Default for ServiceConfig {
     fn default() -> Self {
         Self {
             shared_kernel: SharedKernel::default(),
+            default_isolation: IsolationRequest::Auto,
             default_template: "base".parse().expect("a valid name"),
             default_limits: Limits::default(),
             max_limits: None,

@@ -28,8 +28,8 @@ pub struct PartialLimits {
 pub struct CreateSandbox {
     /// From what; the server's default when unset.
     pub template: Option<TemplateName>,
-    /// What is to isolate it.
-    pub isolation: IsolationRequest,
+    /// What is to isolate it; the server's default when unset.
+    pub isolation: Option<IsolationRequest>,
     /// What it may use.
     pub limits: PartialLimits,
     /// What its slot lets through.

@@ -85,7 +85,7 @@ impl Service {
         let config = &self.shared.config;
         request.validate(config)?;
         let limits = request.limits(config)?;
-        let choice = choose_class(request.isolation, &self.reports(), config.shared_kernel)?;
+        let choice = choose_class(request.isolation.unwrap_or(config.default_isolation), &self.reports(), config.shared_kernel)?;
         let name = request.template.clone().unwrap_or_else(|| config.default_template.clone());
         let template = self.shared.templates.find(&caller.project, &name).await?.ok_or(CoreError::NoTemplate { name: name.clone() })?;
         let engine = self.shared.engine(choice.class).ok_or(crate::NoClass::Absent { class: choice.class })?;

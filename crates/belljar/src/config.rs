@@ -115,6 +115,7 @@ pub(crate) struct StoreConfig {
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct SandboxesConfig {
     pub(crate) allow_shared_kernel: bool,
+    pub(crate) default_isolation: Option<String>,
     pub(crate) default_template: Option<TemplateName>,
     pub(crate) default_lease: Option<Time>,
     pub(crate) max_lease: Option<Time>,
@@ -234,6 +235,7 @@ impl Config {
         let widest = Limits { cpu_millis: 1_024_000, memory_bytes: 16 << 40, disk_bytes: 64 << 40, pids: 4_000_000, wall_time: None };
         Ok(ServiceConfig {
             shared_kernel: if own.allow_shared_kernel { SharedKernel::Allowed } else { SharedKernel::Refused },
+            default_isolation: own.default_isolation.as_deref().map_or(Ok(base.default_isolation), str::parse)?,
             default_template: own.default_template.clone().unwrap_or(base.default_template),
             max_limits: own.max_limits.as_ref().map(|max| max.over(&widest)).transpose()?,
             default_limits,

@@ -33,7 +33,8 @@ pub(crate) struct CreateRequest {
     /// From what; the server's default template when left out.
     #[schema(example = "base")]
     pub(crate) template: Option<String>,
-    /// `auto`, `gvisor`, `container`, `microvm` or `wasm`. `auto` is the strongest that works here; another is that one or an error.
+    /// `auto`, `gvisor`, `container`, `microvm` or `wasm`. `auto` is the strongest that works here; another is that one or an error. The server's default,
+    /// which is `auto` unless the operator chose another, when left out.
     #[schema(example = "auto")]
     pub(crate) isolation: Option<String>,
     /// What it may use.

@@ -23,7 +23,7 @@ pub(crate) fn create(request: CreateRequest, idempotency_key: Option<String>) ->
     let on_timeout = [("kill", OnTimeout::Kill), ("pause", OnTimeout::Pause)];
     Ok(CreateSandbox {
         template: request.template.map(|name| name.parse()).transpose().map_err(|error| renamed("template", error))?,
-        isolation: request.isolation.map(|text| text.parse()).transpose()?.unwrap_or_default(),
+        isolation: request.isolation.map(|text| text.parse()).transpose()?,
         limits: partial_limits(&request.limits)?,
         network: request.network.map(|text| word("network", &text, &network)).transpose()?.unwrap_or_default(),
         privilege: request.privilege.map(|text| word("privilege", &text, &privilege)).transpose()?.unwrap_or_default(),

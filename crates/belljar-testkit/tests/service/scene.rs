@@ -127,7 +127,7 @@ pub(crate) fn container() -> CreateSandbox {
 }
 
 pub(crate) fn of_class(class: IsolationClass) -> CreateSandbox {
-    CreateSandbox { isolation: IsolationRequest::Exactly(class), ..CreateSandbox::default() }
+    CreateSandbox { isolation: Some(IsolationRequest::Exactly(class)), ..CreateSandbox::default() }
 }
 
 async fn start(lab: &Lab, store: &Arc<SqliteStore>, classes: &[IsolationClass], config: ServiceConfig) -> Arc<Service> {

@@ -52,7 +52,7 @@ pub(crate) struct Making {
     /// What it is made from; `belljar template ls` lists what there is [default: the server's]
     #[arg(long, value_name = "NAME", help_heading = "The new sandbox")]
     template: Option<String>,
-    /// What isolates it: auto, gvisor, container or microvm. `auto` is the strongest that works on the server; another is that one or an error
+    /// What isolates it: auto, gvisor, container or microvm. `auto` is the strongest that works on the server; another is that one or an error [default: the server's]
     #[arg(long, value_name = "CLASS", help_heading = "The new sandbox")]
     isolation: Option<String>,
     /// Network: `none`, or `open` for outgoing connections to public addresses [default: none]

@@ -1,0 +1,93 @@
+"""A server of our own on the laboratory's data directory (BELLJAR_LAB), with a store of its own: what suites that speak to a server talk to.
+
+Needs root, `cargo build -p belljar -p belljar-testkit` and the agent.
+"""
+
+import json
+import os
+import random
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+PROGRAMS = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "debug"
+# A connection to a port below these is never mistaken for the server's.
+PORTS = range(21000, 29000)
+
+SETTINGS = """
+data_dir = "{data_dir}"
+[server]
+listen = "127.0.0.1:{port}"
+[store]
+url = "sqlite:{directory}/belljar.db"
+[sandboxes]
+allow_shared_kernel = true
+disk_reserve = "64MiB"
+max_sandboxes = 5000
+memory_overcommit_percent = 1000000
+memory_reserve = "16MiB"
+"""
+
+
+def free_port():
+    for port in random.sample(PORTS, 50):
+        with socket.socket() as probe:
+            if probe.connect_ex(("127.0.0.1", port)) != 0:
+                return port
+    sys.exit("no free port for a server")
+
+
+class Server:
+    def __init__(self, directory, settings=""):
+        """`settings` follow those of `[sandboxes]` above."""
+        scope = json.loads(subprocess.run([PROGRAMS / "lab", "scope"], check=True, stdout=subprocess.PIPE).stdout)
+        self.data_dir, self.port, self.log = Path(scope["data_dir"]), free_port(), Path(directory) / "log"
+        config = Path(directory) / "belljar.toml"
+        config.write_text(SETTINGS.format(data_dir=self.data_dir, port=self.port, directory=directory) + settings)
+        agent = os.environ.get("BELLJAR_GUEST", str(ROOT / "target/guest/belljar-guest"))
+        program = os.environ.get("BELLJAR_BIN", str(PROGRAMS / "belljar"))
+        command = [program, "serve", "--config", str(config), "--guest", agent]
+        self.process = subprocess.Popen(command, stdout=self.log.open("wb"), stderr=subprocess.STDOUT)
+        self.url = f"http://127.0.0.1:{self.port}"
+
+    def wait(self):
+        for _ in range(600):
+            if self.process.poll() is not None:
+                break
+            try:
+                urllib.request.urlopen(f"{self.url}/readyz", timeout=30)
+                self.key = (self.data_dir / "first-key").read_text().strip()
+                return
+            except OSError:
+                time.sleep(0.1)
+        sys.exit(f"the server does not answer:\n{self.log.read_text()[-4000:]}")
+
+    def ask(self, method, path, body=None):
+        request = urllib.request.Request(f"{self.url}{path}", method=method, data=json.dumps(body).encode() if body is not None else None)
+        request.add_header("authorization", f"Bearer {self.key}")
+        request.add_header("content-type", "application/json")
+        with urllib.request.urlopen(request, timeout=60) as answer:
+            return json.loads(answer.read() or b"null")
+
+    def words(self):
+        return self.log.read_text(errors="replace")
+
+    def keep_words(self, name):
+        """Leaves the server's log with those of the tests."""
+        kept = ROOT / ".cache" / "test-logs"
+        kept.mkdir(parents=True, exist_ok=True)
+        (kept / f"{name}-server.log").write_text(self.words())
+
+    def stop(self):
+        self.process.send_signal(signal.SIGTERM)
+        return self.process.wait(timeout=90)
+
+
+def recover():
+    """Takes away the sandboxes that a server left."""
+    subprocess.run([PROGRAMS / "lab", "recover"], check=True, stdout=subprocess.DEVNULL)
