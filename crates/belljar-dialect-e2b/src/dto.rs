@@ -1,6 +1,7 @@
 //! The shapes of E2B's requests and answers, as they are on the wire. Unknown fields are ignored: clients are newer or older than this.
 
 mod filesystem;
+mod interpreter;
 mod process;
 mod sandbox;
 mod template;
@@ -8,6 +9,7 @@ mod template;
 pub(crate) use filesystem::{
     CreateWatcher, Entry, Event, EventEnvelope, ListDir, Move, OfPath, OfWatcher, UploadedFile, Uploads, WatchDir,
 };
+pub(crate) use interpreter::{ContextDto, Execute, NewContext};
 pub(crate) use process::{Input, OfProcess, PtySizeDto, Selector, SendInput, SendSignal, Start, StreamInput, Update};
 pub(crate) use sandbox::{
     Connect, ListQuery, Metric, MetricsQuery, NetworkDto, NewSandbox, Pause, Refresh, SandboxDetail, SandboxDto, Timeout,

@@ -7,6 +7,7 @@ mod entries;
 mod extract;
 mod filesystem;
 mod input;
+mod interpreter;
 mod lists;
 mod metadata;
 mod metrics;
@@ -28,6 +29,7 @@ use crate::traffic;
 
 pub(crate) use daemon::{Daemon, Inside, Shown};
 pub(crate) use input::Turns;
+pub(crate) use interpreter::answer as answer_interpreter;
 pub(crate) use signature::Signed;
 pub(crate) use watchers::Watchers;
 

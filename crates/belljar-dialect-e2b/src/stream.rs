@@ -94,7 +94,8 @@ pub(crate) fn serve(session: Session, frames: Frames, headers: &HeaderMap, keepa
     respond(Body::from_stream(body))
 }
 
-fn cut(hangup: Option<&Hangup>) -> std::io::Error {
+/// The end of a stream whose sandbox has ended.
+pub(crate) fn cut(hangup: Option<&Hangup>) -> std::io::Error {
     if let Some(hangup) = hangup {
         hangup.reset();
     }

@@ -6,16 +6,19 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use belljar_core::{CoreError, Session};
 use belljar_http::{Forwarded, PortHost, forward, port_host};
+use belljar_interpreter::Interpreter;
 use belljar_types::{ProjectId, SandboxId, SandboxState, Scope};
 
 use crate::errors::{ApiError, bad_target, port_closed, sandbox_gone};
 use crate::known::acting_for;
-use crate::routes::{Daemon, Inside, Shown, Signed};
+use crate::routes::{Daemon, Inside, Shown, Signed, answer_interpreter};
 use crate::state::E2bState;
 use crate::translate::Marks;
 
 /// The port of E2B's daemon. Nothing listens there in a sandbox: the host answers.
 pub const ENVD_PORT: u16 = 49983;
+/// The port of E2B's code interpreter. The host answers for sandboxes that have kernels; in others it is a port like any other.
+const INTERPRETER_PORT: u16 = 49999;
 
 const SANDBOX: HeaderName = HeaderName::from_static("e2b-sandbox-id");
 const PORT: HeaderName = HeaderName::from_static("e2b-sandbox-port");
@@ -112,7 +115,7 @@ async fn to_program(state: &E2bState, id: SandboxId, port: u16, mut request: Req
     belljar_http::about_sandbox(request.extensions(), &id);
     let token = request.headers_mut().remove(TRAFFIC_TOKEN);
     // What opens the daemon is not for programs.
-    request.headers_mut().remove(DAEMON_TOKEN);
+    let daemon_token = request.headers_mut().remove(DAEMON_TOKEN);
     let by_token = token.as_ref().and_then(|token| state.tokens.check_traffic(&id, token.to_str().ok()?));
     let allowed = by_token.is_some();
     let session = match open(state, &id, by_token).await {
@@ -122,6 +125,13 @@ async fn to_program(state: &E2bState, id: SandboxId, port: u16, mut request: Req
     let marks = Marks::of(&session.sandbox().metadata);
     if !allowed && !marks.public_ports {
         return without_traffic_token(state, &session, PortHost { sandbox: id, port }, token.is_some(), request).await;
+    }
+    if port == INTERPRETER_PORT && Interpreter::new(session.clone()).is_installed().await.unwrap_or(false) {
+        let wrong = |token: &HeaderValue| token.to_str().ok().and_then(|token| state.tokens.check_daemon(&id, token)).is_none();
+        if marks.secure && daemon_token.as_ref().is_some_and(wrong) {
+            return ApiError::unauthorized("invalid access token").into_response();
+        }
+        return answer_interpreter(session, request).await;
     }
     let host = marks.program_host.and_then(|host| HeaderValue::try_from(host.replace("${PORT}", &port.to_string())).ok());
     if let Some(host) = host {

@@ -87,7 +87,7 @@ impl Daemon {
 }
 
 /// Browsers may use a sandbox's daemon from any page that has its token.
-fn with_cors(mut response: Response) -> Response {
+pub(super) fn with_cors(mut response: Response) -> Response {
     let headers = response.headers_mut();
     headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
     headers.insert(header::ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static("GET, POST, PUT, PATCH, DELETE, HEAD, OPTIONS"));
