@@ -27,7 +27,7 @@ pub use catalog::{Catalog, CatalogOptions};
 pub use error::ImageError;
 pub use oci::OciError;
 pub use progress::{PlainProgress, Progress, ProgressSink, Silent};
-pub use recipe::{Recipe, RecipeError, RecipeFile, build_recipe, ensure_recipe};
+pub use recipe::{Recipe, RecipeError, RecipeFile, build_recipe, ensure_recipe, recipe_text};
 pub use registry::{PullOptions, Reference, RegistryCredentials, RegistryError};
 pub use store::{LayerInfo, LayerStore, StoreError};
 

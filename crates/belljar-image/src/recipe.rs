@@ -3,6 +3,7 @@
 mod build;
 mod builder;
 mod error;
+mod inline;
 mod sources;
 
 use std::collections::BTreeMap;
@@ -13,6 +14,7 @@ use belljar_types::{Invalid, StartUp, Template, TemplateDefaults, TemplateName, 
 use sha2::{Digest, Sha256};
 
 pub use error::RecipeError;
+pub use inline::recipe_text;
 
 use crate::template::seconds_since_1970;
 use crate::{ImageError, LayerStore, Progress, ProgressSink};
@@ -73,7 +75,7 @@ pub struct Recipe {
 }
 
 /// A file that a recipe writes.
-#[derive(Debug, Clone, serde::Deserialize)]
+#[derive(Clone, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RecipeFile {
     /// Where, relative to the root.
@@ -83,6 +85,21 @@ pub struct RecipeFile {
     /// Its mode.
     #[serde(default = "plain_mode")]
     pub mode: u32,
+    /// Write it before the steps, which may need it, and not last.
+    #[serde(default)]
+    pub before_steps: bool,
+}
+
+/// As it was always hashed: a template is not built again for a field that a recipe does not use.
+impl fmt::Debug for RecipeFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = f.debug_struct("RecipeFile");
+        shown.field("path", &self.path).field("content", &self.content).field("mode", &self.mode);
+        if self.before_steps {
+            shown.field("before_steps", &true);
+        }
+        shown.finish()
+    }
 }
 
 fn minbase() -> String {
@@ -96,7 +113,7 @@ fn plain_mode() -> u32 {
 impl Recipe {
     /// Reads and checks a recipe.
     pub fn load(path: &Path) -> Result<Self, RecipeError> {
-        let text = std::fs::read_to_string(path).map_err(|source| RecipeError::Read { path: path.to_owned(), source })?;
+        let text = recipe_text(path)?;
         let recipe: Self = toml::from_str(&text).map_err(|source| RecipeError::Parse { path: path.to_owned(), source })?;
         recipe.validate().map_err(|source| RecipeError::Invalid { path: path.to_owned(), source })?;
         Ok(recipe)

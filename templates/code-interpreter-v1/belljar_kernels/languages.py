@@ -62,7 +62,7 @@ LANGUAGES = {
         Language("python", _PYTHON, "jupyter", _python_env),
         Language("javascript", ["node", os.path.join(HERE, "javascript.cjs")], "lines"),
         Language("typescript", ["node", os.path.join(HERE, "javascript.cjs"), "--typescript"], "lines"),
-        Language("bash", [sys.executable, "-m", "bash_kernel", "-f", CONNECTION_FILE], "jupyter", _bash_env),
+        Language("bash", [sys.executable, "-P", "-m", "bash_kernel", "-f", CONNECTION_FILE], "jupyter", _bash_env),
         Language("r", ["R", "--slave", "-e", "IRkernel::main()", "--args", CONNECTION_FILE], "jupyter", _r_env),
         Language("java", ["java", "-Xshare:auto", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-cp", JAVA_CLASSES, "JavaKernel"], "lines"),
     ]

@@ -89,6 +89,14 @@ impl<'a> Plan<'a> {
         if !self.certificates.is_empty() {
             command.arg("--customize-hook=chroot \"$1\" update-ca-certificates");
         }
+        for (number, early) in recipe.files.iter().filter(|file| file.before_steps).enumerate() {
+            let content = scratch.join(format!("file-{number}"));
+            fs::write(&content, early.content.trim_start_matches('\n'))?;
+            // From inside, where a link can lead to nothing of the host's. The path is an argument of the inner shell, so nothing in it is a command.
+            let write = r#"mkdir -p "$(dirname "$0")" && cat > "$0" && chmod "$1" "$0""#;
+            let (path, mode, content) = (quoted(&format!("/{}", early.path)), early.mode & 0o7777, content.display());
+            command.arg(format!("--customize-hook=chroot \"$1\" /bin/sh -ec {} {path} {mode:o} < {content}", quoted(write)));
+        }
         if !recipe.steps.is_empty() {
             let script = scratch.join("steps.sh");
             fs::write(&script, recipe.steps.join("\n"))?;
@@ -112,7 +120,7 @@ impl<'a> Plan<'a> {
         write("etc/resolv.conf", "", 0o644)?;
         write("etc/hostname", "sandbox\n", 0o644)?;
         write("etc/hosts", "127.0.0.1 localhost\n::1 localhost ip6-localhost ip6-loopback\n", 0o644)?;
-        for file in &self.recipe.files {
+        for file in self.recipe.files.iter().filter(|file| !file.before_steps) {
             write(&file.path, file.content.trim_start_matches('\n'), file.mode)?;
         }
         for (path, mode) in crate::MOUNT_POINTS {
@@ -121,6 +129,11 @@ impl<'a> Plan<'a> {
         }
         Ok(())
     }
+}
+
+/// One word of a shell, whatever is in it.
+fn quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\'', r"'\''"))
 }
 
 fn certificates(recipe: &Recipe) -> Result<Vec<Vec<u8>>, RecipeError> {

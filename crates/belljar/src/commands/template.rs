@@ -105,7 +105,7 @@ pub(crate) async fn run(command: Command) -> Result<(), CommandError> {
 
 async fn build(Build { name, recipe, how }: Build) -> Result<(), CommandError> {
     let client = how.remote.client()?;
-    let text = tokio::fs::read_to_string(&recipe).await.map_err(CommandError::file("read", recipe))?;
+    let text = belljar_image::recipe_text(&recipe).map_err(|error| CommandError::Refused(belljar_types::chain(&error)))?;
     let lines = client.build_template(&name, &text, how.shared).await.map_err(attempt(&name))?;
     follow(&name, lines, how.remote.json).await
 }
