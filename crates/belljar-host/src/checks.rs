@@ -69,8 +69,8 @@ impl Inner {
     }
 
     fn check_slots(&self) -> Check {
-        let (closed, open) = self.stock.free();
-        Check::pass("network slots", format!("{closed} closed and {open} open ready"))
+        let (closed, open, filtered) = self.stock.free();
+        Check::pass("network slots", format!("{closed} closed, {open} open and {filtered} filtered ready"))
     }
 
     fn check_network(&self) -> Check {

@@ -20,6 +20,8 @@ pub struct HostConfig {
     pub closed_slots: u32,
     /// How many open ones; 0 leaves the machine's own network untouched and refuses open sandboxes.
     pub open_slots: u32,
+    /// How many filtered ones to keep ready; more are made when they are wanted.
+    pub filtered_slots: u32,
     /// Where cgroups are mounted, if not where the machine says.
     pub cgroup_root: Option<PathBuf>,
 }
@@ -27,7 +29,15 @@ pub struct HostConfig {
 impl HostConfig {
     /// A host on this directory, with defaults for the rest.
     pub fn new(data_dir: impl Into<PathBuf>) -> Self {
-        Self { data_dir: data_dir.into(), pool_bytes: 64 << 30, agent_layer: None, closed_slots: 4, open_slots: 0, cgroup_root: None }
+        Self {
+            data_dir: data_dir.into(),
+            pool_bytes: 64 << 30,
+            agent_layer: None,
+            closed_slots: 4,
+            open_slots: 0,
+            filtered_slots: 0,
+            cgroup_root: None,
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 //! ```text
 //!   sandbox eth0 ── bjc<n> ┐                                      closed: only the host's own connections in
 //!   sandbox eth0 ── bjo<n> ┤ gateway ─ up0 ── bju<instance> host  open: out to public addresses as well
+//!   sandbox eth0 ── bjf<n> ┘    └─ names, proxy                   filtered: every question and connection ends here
 //! ```
 //! Its firewall is loaded before the first cable is plugged in and never changes with sandboxes: interface names say which rule applies.
 //! If the rules cannot be loaded, there is no gateway and nothing starts. The host's own services are in another namespace.
@@ -24,6 +25,11 @@ use tokio::sync::mpsc;
 
 use crate::config::Places;
 use crate::error::HostError;
+
+/// Where the gateway's name service listens: whatever a filtered sandbox sends to port 53 of anybody comes here.
+pub const NAME_PORT: u16 = 15053;
+/// Where its proxy listens: whatever else a filtered sandbox sends over TCP comes here.
+pub const PROXY_PORT: u16 = 15001;
 
 /// How many sockets are kept ready, so that a connection does not wait for the thread that makes them.
 const READY_SOCKETS: usize = 16;

@@ -66,7 +66,7 @@ impl Inner {
         let owned = all_records(&places)?.into_iter().filter(|record| record.state != RecordState::Paused);
         let owned: BTreeSet<u32> = owned.map(|record| record.slot).collect();
         let maker = Maker::new(places.clone(), gateway.clone());
-        let stock = Stock::open(maker, pool.clone(), (config.closed_slots, config.open_slots), &owned)?;
+        let stock = Stock::open(maker, pool.clone(), (config.closed_slots, config.open_slots, config.filtered_slots), &owned)?;
         tracing::info!(instance = places.instance, sandboxes = owned.len(), cgroups = ?layout.kind(), "host open");
         let (busy, closed, lock) = (Busy::default(), AtomicBool::new(false), Mutex::new(Some(lock)));
         let agent_layer = RwLock::new(config.agent_layer.clone());

@@ -37,7 +37,7 @@ pub use belljar_linux::cgroup::Cgroup;
 pub use capacity::HostRoom;
 pub use config::HostConfig;
 pub use error::HostError;
-pub use gateway::Gateway;
+pub use gateway::{Gateway, NAME_PORT, PROXY_PORT};
 pub use guest_files::{renew_boot_files, renew_names, write_boot_files};
 pub use host::{Host, Origin, Reservation};
 pub use making::{Making, Makings};

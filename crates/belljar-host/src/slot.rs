@@ -56,18 +56,24 @@ pub struct Slot {
 impl Slot {
     pub(crate) fn new(places: &Places, number: u32, network: Network, nameservers: &[Ipv4Addr]) -> Self {
         let first = ADDRESSES + number * 4;
-        let nameservers = if network == Network::Open { nameservers } else { &[] };
+        let gateway_address = Ipv4Addr::from(first + 1);
+        let nameservers = match network {
+            Network::None => Vec::new(),
+            Network::Open => nameservers.to_vec(),
+            // Whoever it asks, its question ends at the gateway.
+            Network::Filtered => vec![gateway_address],
+        };
         Self {
             number,
             network,
             netns: places.netns.join(number.to_string()),
             interface: "eth0",
-            gateway_address: Ipv4Addr::from(first + 1),
+            gateway_address,
             guest_address: Ipv4Addr::from(first + 2),
             prefix: PREFIX,
             uid_base: FIRST_UID + number * UIDS,
             uid_count: UIDS,
-            nameservers: nameservers.iter().copied().map(IpAddr::V4).collect(),
+            nameservers: nameservers.into_iter().map(IpAddr::V4).collect(),
         }
     }
 
@@ -76,11 +82,12 @@ impl Slot {
         (ADDRESSES..ADDRESSES + MOST_SLOTS * 4).contains(&u32::from(address))
     }
 
-    /// The host's end of the cable. The firewall knows open from closed by this name alone.
+    /// The host's end of the cable. The firewall knows what kind of slot it is by this name alone.
     pub(crate) fn host_interface(&self) -> String {
         let kind = match self.network {
             Network::None => CLOSED,
             Network::Open => OPEN,
+            Network::Filtered => FILTERED,
         };
         format!("{kind}{}", self.number)
     }
@@ -90,6 +97,10 @@ impl Slot {
 pub(crate) const CLOSED: &str = "bjc";
 /// How those of open slots are called.
 pub(crate) const OPEN: &str = "bjo";
+/// How those of filtered slots are called.
+pub(crate) const FILTERED: &str = "bjf";
+/// Every kind of slot, with what its host's end is called.
+pub(crate) const KINDS: [(&str, Network); 3] = [(CLOSED, Network::None), (OPEN, Network::Open), (FILTERED, Network::Filtered)];
 
 #[cfg(test)]
 mod tests {

@@ -15,6 +15,8 @@ pub enum Network {
     None,
     /// Outgoing connections to public addresses through the host; nothing private, nothing of the host, no neighbour.
     Open,
+    /// Outgoing connections as its policy allows, each through the host's proxy; nothing is forwarded.
+    Filtered,
 }
 
 /// Who may become root inside.

@@ -120,6 +120,7 @@ pub(crate) fn sandbox_view(sandbox: &Sandbox) -> SandboxView {
         network: match sandbox.spec.network {
             Network::None => "none",
             Network::Open => "open",
+            Network::Filtered => "filtered",
         },
         privilege: match sandbox.spec.privilege {
             PrivilegePolicy::RootAllowed => "root-allowed",

@@ -38,7 +38,7 @@ fn without_tokens(sandbox: &Sandbox, domain: Option<&str>) -> SandboxDto {
 /// Everything about it.
 pub(crate) fn detail(sandbox: &Sandbox, tokens: &Tokens, domain: Option<&str>) -> SandboxDetail {
     let limits = &sandbox.spec.limits;
-    let open = sandbox.spec.network == Network::Open;
+    let open = sandbox.spec.network != Network::None;
     let marks = Marks::of(&sandbox.metadata);
     SandboxDetail {
         sandbox: sandbox_dto(sandbox, tokens, domain),

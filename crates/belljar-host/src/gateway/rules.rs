@@ -8,7 +8,8 @@ use std::process::{Command, Output, Stdio};
 use belljar_linux::netns::Netns;
 
 use crate::error::HostError;
-use crate::slot::{CLOSED, OPEN};
+use crate::gateway::{NAME_PORT, PROXY_PORT};
+use crate::slot::{CLOSED, FILTERED, OPEN};
 use crate::tool::Tool;
 
 const NFT: Tool = Tool { program: "nft", purpose: "load the firewall rules", package: "nftables" };
@@ -31,11 +32,18 @@ table inet belljar {{
   chain spoofed {{
     type filter hook prerouting priority raw; policy accept;
     meta nfproto ipv6 drop
-    iifname {{ "{CLOSED}*", "{OPEN}*" }} fib saddr . iif oif missing drop
+    iifname {{ "{CLOSED}*", "{OPEN}*", "{FILTERED}*" }} fib saddr . iif oif missing drop
+  }}
+  chain capture {{
+    type nat hook prerouting priority dstnat; policy accept;
+    iifname "{FILTERED}*" meta l4proto {{ tcp, udp }} th dport 53 redirect to :{NAME_PORT}
+    iifname "{FILTERED}*" meta l4proto tcp redirect to :{PROXY_PORT}
   }}
   chain input {{
     type filter hook input priority filter; policy drop;
-    iifname {{ "{CLOSED}*", "{OPEN}*" }} ct state established accept
+    iifname {{ "{CLOSED}*", "{OPEN}*", "{FILTERED}*" }} ct state established accept
+    iifname "{FILTERED}*" ct status dnat tcp dport {{ {NAME_PORT}, {PROXY_PORT} }} accept
+    iifname "{FILTERED}*" ct status dnat udp dport {NAME_PORT} accept
   }}
   chain forward {{
     type filter hook forward priority filter; policy drop;

@@ -8,7 +8,7 @@ use belljar_types::Network;
 use crate::config::Places;
 use crate::error::HostError;
 use crate::gateway::Gateway;
-use crate::slot::{CLOSED, OPEN, Slot};
+use crate::slot::{KINDS, Slot};
 use std::os::fd::AsFd;
 use std::sync::Arc;
 
@@ -66,7 +66,7 @@ impl Maker {
     /// Removes whatever there is of a slot.
     pub(crate) fn destroy(&self, number: u32) -> Result<(), HostError> {
         let attempt = || -> io::Result<()> {
-            for kind in [CLOSED, OPEN] {
+            for (kind, _) in KINDS {
                 self.gateway.links(|links| links.delete(&format!("{kind}{number}")))?;
             }
             Netns::forget(&self.places.netns.join(number.to_string()))
@@ -78,7 +78,7 @@ impl Maker {
     pub(crate) fn remains(&self) -> Result<Vec<Remains>, HostError> {
         let links = self.gateway.links(Links::list).map_err(|source| HostError::Gateway { operation: "list the interfaces", source })?;
         let mut found = std::collections::BTreeMap::new();
-        for (kind, network) in [(CLOSED, Network::None), (OPEN, Network::Open)] {
+        for (kind, network) in KINDS {
             let numbers = links.iter().filter_map(|link| link.name.strip_prefix(kind)?.parse::<u32>().ok());
             found.extend(numbers.map(|number| (number, Some(network))));
         }
@@ -153,5 +153,5 @@ fn address(links: &Links, slot: &Slot) -> io::Result<()> {
     links.add_address(index, slot.guest_address, slot.prefix)?;
     links.set_up(index, true)?;
     // A closed sandbox has nowhere to go: its connections fail at once instead of timing out at the firewall.
-    if slot.network == Network::Open { links.set_default_route(slot.gateway_address) } else { Ok(()) }
+    if slot.network == Network::None { Ok(()) } else { links.set_default_route(slot.gateway_address) }
 }

@@ -10,7 +10,7 @@ use belljar_types::Network;
 
 use crate::error::HostError;
 use crate::pool::Pool;
-use crate::slot::{MOST_SLOTS, Maker, Slot};
+use crate::slot::{KINDS, MOST_SLOTS, Maker, Slot};
 
 /// The kernel takes dropped disks apart at its own pace; asking for each of them after every release would cost more than the release.
 const QUOTA_INTERVAL: Duration = Duration::from_secs(5);
@@ -31,6 +31,7 @@ enum Job {
 struct Numbers {
     closed: Vec<u32>,
     open: Vec<u32>,
+    filtered: Vec<u32>,
     /// Every number of which anything is there: free, taken, being made or being cleaned.
     in_use: BTreeSet<u32>,
 }
@@ -40,6 +41,7 @@ impl Numbers {
         match network {
             Network::None => &mut self.closed,
             Network::Open => &mut self.open,
+            Network::Filtered => &mut self.filtered,
         }
     }
 
@@ -60,6 +62,7 @@ struct Shared {
     numbers: Mutex<Numbers>,
     closed_wanted: usize,
     open_wanted: usize,
+    filtered_wanted: usize,
 }
 
 pub(crate) struct Stock {
@@ -69,10 +72,11 @@ pub(crate) struct Stock {
 
 impl Stock {
     /// Takes over what is on the host: slots that records own stay as they are, all others are cleaned or destroyed.
-    pub(crate) fn open(maker: Maker, pool: Arc<Pool>, wanted: (u32, u32), owned: &BTreeSet<u32>) -> Result<Self, HostError> {
+    pub(crate) fn open(maker: Maker, pool: Arc<Pool>, wanted: (u32, u32, u32), owned: &BTreeSet<u32>) -> Result<Self, HostError> {
         let size = |count: u32| usize::try_from(count.min(MOST_SLOTS)).unwrap_or(0);
         let numbers = Mutex::new(Numbers { in_use: owned.clone(), ..Numbers::default() });
-        let shared = Arc::new(Shared { maker, pool, numbers, closed_wanted: size(wanted.0), open_wanted: size(wanted.1) });
+        let (closed_wanted, open_wanted, filtered_wanted) = (size(wanted.0), size(wanted.1), size(wanted.2));
+        let shared = Arc::new(Shared { maker, pool, numbers, closed_wanted, open_wanted, filtered_wanted });
         let (jobs, todo) = channel();
         for remains in shared.maker.remains()?.into_iter().filter(|remains| !owned.contains(&remains.number)) {
             shared.lock().in_use.insert(remains.number);
@@ -116,10 +120,10 @@ impl Stock {
         self.shared.maker.slot(number, network)
     }
 
-    /// How many free slots there are: closed, open.
-    pub(crate) fn free(&self) -> (usize, usize) {
+    /// How many free slots there are: closed, open, filtered.
+    pub(crate) fn free(&self) -> (usize, usize, usize) {
         let numbers = self.shared.lock();
-        (numbers.closed.len(), numbers.open.len())
+        (numbers.closed.len(), numbers.open.len(), numbers.filtered.len())
     }
 
     /// Returns when all background work so far is done.
@@ -134,11 +138,11 @@ impl Stock {
     pub(crate) fn close(&self) -> Result<(), HostError> {
         self.stop();
         let mut numbers = self.shared.lock();
-        let free: Vec<u32> =
-            numbers.closed.drain(..).collect::<Vec<_>>().into_iter().chain(numbers.open.drain(..).collect::<Vec<_>>()).collect();
-        for number in free {
-            self.shared.maker.destroy(number)?;
-            numbers.give_up(number);
+        for (_, network) in KINDS {
+            while let Some(number) = numbers.free(network).pop() {
+                self.shared.maker.destroy(number)?;
+                numbers.give_up(number);
+            }
         }
         Ok(())
     }
@@ -209,6 +213,7 @@ impl Shared {
         match network {
             Network::None => self.closed_wanted,
             Network::Open => self.open_wanted,
+            Network::Filtered => self.filtered_wanted,
         }
     }
 
@@ -216,13 +221,13 @@ impl Shared {
     /// would be made and destroyed all the time instead of being used again.
     fn refill(&self) {
         let low = |network| self.lock().free(network).len() < self.wanted(network).div_ceil(2);
-        if low(Network::None) || low(Network::Open) {
+        if KINDS.iter().any(|(_, network)| low(*network)) {
             self.fill();
         }
     }
 
     fn fill(&self) {
-        for network in [Network::None, Network::Open] {
+        for (_, network) in KINDS {
             while self.lock().free(network).len() < self.wanted(network) {
                 let Some(number) = self.lock().allocate() else { return };
                 if let Err(error) = self.maker.make(number, network) {

@@ -26,6 +26,7 @@ pub(crate) fn config(directory: &Path) -> HostConfig {
         agent_layer: Some(digest('a')),
         closed_slots: 2,
         open_slots: 0,
+        filtered_slots: 0,
         cgroup_root: None,
     }
 }

@@ -97,6 +97,7 @@ async fn open(data_dir: &Path, agent_layer: &LayerDigest) -> Arc<Host> {
         agent_layer: Some(agent_layer.clone()),
         closed_slots: 2,
         open_slots: 0,
+        filtered_slots: 0,
         cgroup_root: None,
     };
     Host::open(config).await.unwrap()

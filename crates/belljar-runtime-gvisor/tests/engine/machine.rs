@@ -64,6 +64,7 @@ impl Machine {
             agent_layer: Some(agent_layer()),
             closed_slots: slots,
             open_slots: 0,
+            filtered_slots: 0,
             cgroup_root: None,
         };
         let host = Host::open(config).await?;

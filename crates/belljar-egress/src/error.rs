@@ -1,0 +1,42 @@
+//! Why the way out could not be opened, for everybody or for one sandbox. What happens to single connections is an [`crate::Event`].
+
+use std::io;
+
+use belljar_policy::PolicyError;
+use belljar_types::SandboxId;
+
+/// What went wrong.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum EgressError {
+    /// The listeners in the gateway could not be made.
+    #[error("listen in the gateway for {what}")]
+    Listen {
+        /// Names or connections.
+        what: &'static str,
+        /// Why not.
+        #[source]
+        source: io::Error,
+    },
+    /// The gateway's namespace could not be entered.
+    #[error("open the gateway's network namespace")]
+    Gateway(#[source] io::Error),
+    /// The policy cannot be used.
+    #[error("use the policy of sandbox {id}")]
+    Policy {
+        /// Whose.
+        id: SandboxId,
+        /// Why not.
+        #[source]
+        source: PolicyError,
+    },
+    /// It is not known where the sandbox is.
+    #[error("find the address of sandbox {id}")]
+    Address {
+        /// Whose.
+        id: SandboxId,
+        /// Why not.
+        #[source]
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+}

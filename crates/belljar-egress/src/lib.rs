@@ -1,0 +1,33 @@
+//! The way out of sandboxes. It is in the gateway, at the host's end of every cable; nothing is ever forwarded from a sandbox.
+//!
+//! ```text
+//!   sandbox ── question for a name ──▶ names ─▶ an address out of 198.18.0.0/15 that stands for it here; no question leaves the host
+//!           ── connection to anybody ─▶ door ─▶ who asks? what for? ─ decide ─▶ dial ─▶ resolve, check the address, connect ─▶ relay
+//!                                        ├ transparent: the firewall sends every connection here, with its destination
+//!                                        └ explicit:    CONNECT and SOCKS5 at port 3128 of the gateway's address
+//! ```
+//! Whoever is not attached gets nothing. If this process ends, connections end with it and the firewall has nobody to send new ones to.
+
+mod book;
+mod counts;
+mod dial;
+mod dns;
+mod door;
+mod egress;
+mod entrance;
+mod error;
+mod event;
+mod hello;
+mod http;
+mod pace;
+mod prefixed;
+mod relay;
+mod session;
+mod way;
+
+pub use counts::Traffic;
+pub use dns::Resolver;
+pub use egress::{Egress, EgressConfig, Lodge, Lodging};
+pub use error::EgressError;
+pub use event::{Event, EventKind};
+pub use session::Session;

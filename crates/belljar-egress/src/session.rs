@@ -1,0 +1,202 @@
+//! One sandbox at the boundary: its policy at the moment, the names it knows, what it used. Found by the address its packets come from, which the
+//! firewall has checked against the cable they came on.
+
+use std::collections::HashMap;
+use std::net::Ipv4Addr;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+
+use belljar_policy::{Compiled, HostName};
+use belljar_types::{SandboxId, escape_untrusted};
+use tokio::sync::{mpsc, watch};
+use tokio_util::sync::CancellationToken;
+
+use crate::book::Book;
+use crate::counts::{Counts, Direction, Traffic};
+use crate::event::{Event, EventKind};
+use crate::pace::Pace;
+
+/// Connections at one time when the policy does not say.
+const CONNECTIONS: u32 = 256;
+/// New names below wildcards in a minute when the policy does not say.
+const NAMES_PER_MINUTE: u32 = 60;
+
+/// A sandbox that is attached.
+#[derive(Debug)]
+pub struct Session {
+    pub(crate) sandbox: SandboxId,
+    pub(crate) gateway_address: Ipv4Addr,
+    policy: watch::Sender<Arc<Compiled>>,
+    book: Mutex<Book>,
+    pub(crate) counts: Counts,
+    pace_out: Pace,
+    pace_in: Pace,
+    /// Cancelled when the sandbox is detached: every connection ends.
+    pub(crate) over: CancellationToken,
+    events: mpsc::Sender<Event>,
+}
+
+impl Session {
+    pub(crate) fn new(sandbox: SandboxId, gateway_address: Ipv4Addr, policy: Arc<Compiled>, events: mpsc::Sender<Event>) -> Self {
+        Self {
+            sandbox,
+            gateway_address,
+            policy: watch::Sender::new(policy),
+            book: Mutex::default(),
+            counts: Counts::default(),
+            pace_out: Pace::new(),
+            pace_in: Pace::new(),
+            over: CancellationToken::new(),
+            events,
+        }
+    }
+
+    /// What holds at the moment.
+    pub(crate) fn policy(&self) -> Arc<Compiled> {
+        Arc::clone(&self.policy.borrow())
+    }
+
+    /// Wakes whoever has to look at the policy again.
+    pub(crate) fn changes(&self) -> watch::Receiver<Arc<Compiled>> {
+        self.policy.subscribe()
+    }
+
+    pub(crate) fn change(&self, policy: Arc<Compiled>) {
+        self.policy.send_replace(policy);
+    }
+
+    /// What it used so far.
+    pub fn traffic(&self) -> Traffic {
+        self.counts.traffic()
+    }
+
+    /// The address that stands for an allowed name; `None` if there were too many new names.
+    pub(crate) fn address_of(&self, name: &HostName) -> Option<Ipv4Addr> {
+        let policy = self.policy();
+        let written_out = policy.exact_names().binary_search_by(|known| (**known).cmp(name.as_str())).is_ok();
+        let most = (!written_out).then(|| policy.limits().names_per_minute.unwrap_or(NAMES_PER_MINUTE));
+        let found = self.book().address(name, most);
+        if found.is_none() {
+            self.tell(
+                EventKind::TooManyNames,
+                name.as_str(),
+                53,
+                "network.limits.names_per_minute",
+                "too many different names in a minute",
+            );
+        }
+        found
+    }
+
+    /// The name that an address stands for.
+    pub(crate) fn name_of(&self, address: Ipv4Addr) -> Option<HostName> {
+        let policy = self.policy();
+        self.book().name(address, policy.exact_names())
+    }
+
+    /// Takes a place for one more connection, if there is one.
+    pub(crate) fn connection(self: &Arc<Self>) -> Option<Place> {
+        let most = self.policy().limits().connections.unwrap_or(CONNECTIONS);
+        let live = &self.counts.live;
+        live.try_update(Ordering::Relaxed, Ordering::Relaxed, |now| (now < most).then_some(now + 1)).ok()?;
+        Some(Place { session: Arc::clone(self) })
+    }
+
+    /// Counts bytes and waits until they may go; `false` if they may not, because a limit is reached.
+    pub(crate) async fn spend(&self, direction: Direction, bytes: u64) -> bool {
+        let limits = *self.policy().limits();
+        let (limit, pace) = match direction {
+            Direction::Out => (limits.sent, &self.pace_out),
+            Direction::In => (limits.received, &self.pace_in),
+        };
+        if !self.counts.add(direction, bytes, limit.map(|size| size.0)) {
+            return false;
+        }
+        pace.take(bytes, limits.bytes_per_second.map(|size| size.0)).await;
+        true
+    }
+
+    /// Whether a limit of bytes is used up.
+    pub(crate) fn is_spent(&self) -> bool {
+        let policy = self.policy();
+        let limits = policy.limits();
+        self.counts.spent(limits.sent.map(|size| size.0), limits.received.map(|size| size.0))
+    }
+
+    /// Tells whoever keeps a record. A record keeper that is too slow loses events, never packets; what is lost is counted there.
+    pub(crate) fn tell(&self, kind: EventKind, destination: &str, port: u16, rule: &str, reason: &str) {
+        if matches!(kind, EventKind::Denied | EventKind::RequestDenied | EventKind::NameDenied) {
+            self.counts.refused.fetch_add(1, Ordering::Relaxed);
+        }
+        let event = Event {
+            sandbox: self.sandbox.clone(),
+            kind,
+            destination: escape_untrusted(destination.as_bytes()),
+            port,
+            rule: rule.to_owned(),
+            reason: escape_untrusted(reason.as_bytes()),
+        };
+        let _full = self.events.try_send(event);
+    }
+
+    fn book(&self) -> std::sync::MutexGuard<'_, Book> {
+        self.book.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// One of a sandbox's connections.
+#[derive(Debug)]
+pub(crate) struct Place {
+    session: Arc<Session>,
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.session.counts.live.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// All that are attached.
+#[derive(Debug, Default)]
+pub(crate) struct Sessions {
+    all: RwLock<Attached>,
+}
+
+#[derive(Debug, Default)]
+struct Attached {
+    by_address: HashMap<Ipv4Addr, Arc<Session>>,
+    addresses: HashMap<SandboxId, Ipv4Addr>,
+}
+
+impl Sessions {
+    /// By the address that packets come from.
+    pub(crate) fn find(&self, address: Ipv4Addr) -> Option<Arc<Session>> {
+        self.all.read().unwrap_or_else(PoisonError::into_inner).by_address.get(&address).cloned()
+    }
+
+    pub(crate) fn of(&self, sandbox: &SandboxId) -> Option<(Ipv4Addr, Arc<Session>)> {
+        let all = self.all.read().unwrap_or_else(PoisonError::into_inner);
+        let address = *all.addresses.get(sandbox)?;
+        Some((address, Arc::clone(all.by_address.get(&address)?)))
+    }
+
+    /// Whoever had the address before is over, and so is what the sandbox had before.
+    pub(crate) fn insert(&self, address: Ipv4Addr, session: Arc<Session>) {
+        self.remove(&session.sandbox);
+        let mut all = self.all.write().unwrap_or_else(PoisonError::into_inner);
+        all.addresses.insert(session.sandbox.clone(), address);
+        if let Some(before) = all.by_address.insert(address, session) {
+            before.over.cancel();
+            all.addresses.remove(&before.sandbox);
+        }
+    }
+
+    pub(crate) fn remove(&self, sandbox: &SandboxId) {
+        let mut all = self.all.write().unwrap_or_else(PoisonError::into_inner);
+        if let Some(address) = all.addresses.remove(sandbox)
+            && let Some(session) = all.by_address.remove(&address)
+        {
+            session.over.cancel();
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! Whether the network of one document stays within that of the one above it. Only what is certain counts: a rule that is covered by two
+//! rules together, and by neither alone, is refused.
+
+use crate::document::{Ingress, Network, Rule, SecretRule, Stance};
+use crate::merge::{Context, narrow_network_limits};
+use crate::parse::rule_name;
+use crate::{Cidr, NamePattern, PathPattern, PolicyError, PortRange, Protocol};
+
+pub(crate) fn narrow_network(context: &Context<'_>, above: &Network, below: &Network) -> Result<Network, PolicyError> {
+    if above.default == Stance::Deny && below.default == Stance::Allow {
+        return Err(context.widening("network.default", "deny there, allow here"));
+    }
+    for (index, rule) in below.allow.iter().enumerate() {
+        let name = rule_name(rule, "allow", index);
+        check_covered(above, rule).map_err(|problem| context.widening(name, problem))?;
+    }
+    let mut allow = below.allow.clone();
+    for rule in &mut allow {
+        // What has to be read above has to be read here.
+        rule.inspect |= above
+            .allow
+            .iter()
+            .any(|wide| wide.inspect && wide.hosts.iter().any(|host| rule.hosts.iter().any(|mine| host.covers(mine) || mine.covers(host))));
+    }
+    let mut deny = above.deny.clone();
+    let named: Vec<Rule> = below.deny.iter().filter(|rule| !above.deny.contains(rule)).cloned().collect();
+    deny.extend(named);
+    forget_ids_used_twice(&allow, &mut deny);
+    let limits = match (&above.limits, &below.limits) {
+        (Some(above), Some(below)) => Some(narrow_network_limits(context, above, below)?),
+        (above, below) => below.or(*above),
+    };
+    Ok(Network { default: below.default, allow, deny, limits })
+}
+
+/// An id that a lower document used again is the lower one's; the rule itself stays.
+fn forget_ids_used_twice(allow: &[Rule], deny: &mut [Rule]) {
+    let mut known: std::collections::BTreeSet<String> = allow.iter().filter_map(|rule| rule.id.clone()).collect();
+    for rule in deny.iter_mut() {
+        if rule.id.as_ref().is_some_and(|id| !known.insert(id.clone())) {
+            rule.id = None;
+        }
+    }
+}
+
+fn check_covered(above: &Network, rule: &Rule) -> Result<(), String> {
+    for port in rule.allowed_ports() {
+        for host in &rule.hosts {
+            let covered = |wide: &Rule| wide.hosts.iter().any(|known| known.covers(host));
+            check_one(above, rule, port, &host.to_string(), covered)?;
+        }
+        for cidr in &rule.cidrs {
+            let covered = |wide: &Rule| wide.cidrs.iter().any(|known: &Cidr| known.covers(cidr));
+            check_one(above, rule, port, &cidr.to_string(), covered)?;
+        }
+    }
+    Ok(())
+}
+
+fn check_one(above: &Network, rule: &Rule, port: PortRange, to: &str, about: impl Fn(&Rule) -> bool) -> Result<(), String> {
+    if above.default == Stance::Allow && rule.protocol == Protocol::Tcp {
+        return Ok(());
+    }
+    let about: Vec<&Rule> = above.allow.iter().filter(|wide| wide.protocol == rule.protocol && about(wide)).collect();
+    if about.is_empty() {
+        return Err(format!("no rule there allows {to}"));
+    }
+    let on_port: Vec<&&Rule> = about.iter().filter(|wide| wide.allowed_ports().iter().any(|range| range.covers(&port))).collect();
+    if on_port.is_empty() {
+        return Err(format!("no rule there allows port {port} of {to}"));
+    }
+    let requests = |wide: &&&Rule| methods_cover(&wide.methods, &rule.methods) && paths_cover(&wide.paths, &rule.paths);
+    let spoken = |wide: &&&Rule| wide.scheme.is_none() || wide.scheme == rule.scheme;
+    match on_port.iter().copied().find(|wide| requests(wide) && spoken(wide)) {
+        Some(_) => Ok(()),
+        None => Err(format!("the rules there for port {port} of {to} allow other methods, paths or schemes")),
+    }
+}
+
+fn methods_cover(above: &[String], below: &[String]) -> bool {
+    above.is_empty() || (!below.is_empty() && below.iter().all(|method| above.contains(method)))
+}
+
+fn paths_cover(above: &[PathPattern], below: &[PathPattern]) -> bool {
+    above.is_empty() || (!below.is_empty() && below.iter().all(|path| above.iter().any(|wide| wide.covers(path))))
+}
+
+fn ports_cover(above: &[PortRange], below: &[PortRange]) -> bool {
+    below.iter().all(|range| above.iter().any(|wide| wide.covers(range)))
+}
+
+pub(crate) fn narrow_ingress(context: &Context<'_>, above: &Ingress, below: &Ingress) -> Result<Ingress, PolicyError> {
+    match below.ports.iter().find(|range| !above.ports.iter().any(|wide| wide.covers(range))) {
+        Some(range) => Err(context.widening("ingress.ports", format!("port {range} is not open there"))),
+        None => Ok(below.clone()),
+    }
+}
+
+/// A secret may go where the document above sends it, or to fewer places; never to others.
+pub(crate) fn narrow_secrets(context: &Context<'_>, above: &[SecretRule], below: &[SecretRule]) -> Result<Vec<SecretRule>, PolicyError> {
+    let or_443 = |ports: &[PortRange]| if ports.is_empty() { vec![PortRange { first: 443, last: 443 }] } else { ports.to_vec() };
+    let hosts_cover = |wide: &[NamePattern], narrow: &[NamePattern]| narrow.iter().all(|host| wide.iter().any(|known| known.covers(host)));
+    for (index, secret) in below.iter().enumerate() {
+        let same = |wide: &&SecretRule| {
+            wide.secret == secret.secret && wide.header.eq_ignore_ascii_case(&secret.header) && wide.value == secret.value
+        };
+        let covers = |wide: &SecretRule| {
+            hosts_cover(&wide.hosts, &secret.hosts)
+                && ports_cover(&or_443(&wide.ports), &or_443(&secret.ports))
+                && methods_cover(&wide.methods, &secret.methods)
+                && paths_cover(&wide.paths, &secret.paths)
+        };
+        if !above.iter().filter(same).any(covers) {
+            return Err(
+                context.widening(format!("secrets[{index}]"), format!("{} is not sent to all of these places there", secret.secret))
+            );
+        }
+    }
+    Ok(below.to_vec())
+}
