@@ -50,6 +50,8 @@ fuzz: ## feed what a hostile guest can send to the code that reads it, 30 s a ta
 
 bench: guest ## measure against bwrap, runsc and crun; writes bench/results/ (root)
 	cargo run --locked --release --package belljar-testkit --bin bench
+	cargo build --locked --release --package belljar --package belljar-testkit --bins
+	BELLJAR_PROGRAMS=$(TARGET_DIR)/release scripts/bench-e2b
 
 clean: ## remove what was built and the tests' state
 	@if mountpoint -q .cache/lab/pool; then cargo run --quiet --package belljar-testkit --bin lab -- close; fi

@@ -1,6 +1,6 @@
 """A server of our own on the laboratory's data directory (BELLJAR_LAB), with a store of its own: what suites that speak to a server talk to.
 
-Needs root, `cargo build -p belljar -p belljar-testkit` and the agent.
+Needs root, `cargo build -p belljar -p belljar-testkit` and the agent. BELLJAR_PROGRAMS names another directory with what cargo built.
 """
 
 import json
@@ -15,7 +15,7 @@ import urllib.request
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-PROGRAMS = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "debug"
+PROGRAMS = Path(os.environ.get("BELLJAR_PROGRAMS") or Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "debug")
 # A connection to a port below these is never mistaken for the server's.
 PORTS = range(21000, 29000)
 
@@ -73,6 +73,10 @@ class Server:
         request.add_header("content-type", "application/json")
         with urllib.request.urlopen(request, timeout=60) as answer:
             return json.loads(answer.read() or b"null")
+
+    def e2b(self):
+        """What E2B's SDKs read."""
+        return {"E2B_API_KEY": self.key.replace("bj_", "e2b_"), "E2B_API_URL": self.url, "E2B_SANDBOX_URL": self.url}
 
     def words(self):
         return self.log.read_text(errors="replace")
