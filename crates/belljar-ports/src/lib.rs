@@ -8,11 +8,13 @@
 //!      Store   ── remembers sandboxes, projects and keys               (SQLite or PostgreSQL)
 //!      Templates ─ root filesystems by name                            (the host's layer store)
 //!      Capacity ── how much room the host has
+//!      Audit   ── what happened, so that it cannot be unwritten        (files in the data directory)
 //! ```
 //!
 //! An ability that an engine lacks is an answer of [`Capabilities`], given before any work starts, and
 //! [`RuntimeError::Unsupported`] if it is asked for all the same; never a half-done attempt.
 
+mod audit;
 mod capabilities;
 mod capacity;
 mod guest;
@@ -20,6 +22,7 @@ mod runtime;
 mod store;
 mod templates;
 
+pub use audit::{Audit, AuditError, AuditPage, AuditQuery, AuditVerdict, Checkpoint};
 pub use capabilities::{Capabilities, MemoryState, OomScope};
 pub use capacity::{Capacity, Room};
 pub use guest::{ByteStream, EventStream, FileContent, Guest, GuestConnection, GuestError, GuestInfo, OutputStream, SearchStream};

@@ -3,6 +3,7 @@
 //!
 //! Nothing here does I/O (ids draw randomness, that is all), knows an engine, or knows a vendor.
 
+mod audit;
 mod file;
 mod id;
 mod invalid;
@@ -20,6 +21,7 @@ mod template;
 mod text;
 mod usage;
 
+pub use audit::{Actor, AuditAction, AuditEvent, AuditRecord, ContentDigest, Phase, audit_text};
 pub use file::{ByteRange, EntryName, FileEvent, FileEventKind, FileInfo, FileKind, ListOptions, SearchHit, SearchQuery, WriteOptions};
 pub use id::{ExecutionId, KeyId, ProcessId, ProjectId, SandboxId, SnapshotId, TemplateName};
 pub use invalid::Invalid;

@@ -1,0 +1,101 @@
+//! The signed head of a log: how far it goes. It is written after the lines it covers are on the disk and before anybody is told that they are,
+//! so that after `kill -9` it is never ahead of the log and never behind what was acknowledged.
+//!
+//! One sector, written in place: a disk writes it whole or not at all. It is not synced with every group; after a loss of power it may be a
+//! little behind, which costs nothing but that the events after it are held by the chain alone until the next one.
+
+use std::fs::{File, OpenOptions};
+use std::io::ErrorKind;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use belljar_ports::{AuditError, Checkpoint};
+use belljar_types::{ProjectId, Timestamp};
+use ring::signature::{ED25519, UnparsedPublicKey};
+
+use crate::chain::End;
+use crate::key::SigningKey;
+
+const NAME: &str = "head";
+/// A sector; the JSON is padded with spaces.
+const SIZE: usize = 512;
+
+/// The file `head` of a project.
+pub(crate) struct Head {
+    file: File,
+    path: PathBuf,
+}
+
+impl Head {
+    /// Opens the head of a log; a new log gets one before it gets anything else.
+    pub(crate) fn open_or_make(directory: &Path) -> Result<Self, AuditError> {
+        let path = directory.join(NAME);
+        let failed = |source| AuditError::Disk { operation: "open the head of", path: path.clone(), source };
+        let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(&path).map_err(failed)?;
+        Ok(Self { file, path })
+    }
+
+    /// Signs and writes where the log ends.
+    pub(crate) fn write(&self, key: &SigningKey, project: &ProjectId, end: &End, at: Timestamp) -> Result<Checkpoint, AuditError> {
+        let signature = key.sign(&signed_text(project, end.sequence, &end.hash, at));
+        let checkpoint = Checkpoint {
+            project: project.clone(),
+            sequence: end.sequence,
+            hash: end.hash.clone(),
+            at,
+            public_key: key.public().to_owned(),
+            signature,
+        };
+        let mut sector = serde_json::to_vec(&checkpoint).map_err(|error| AuditError::Encode(error.into()))?;
+        sector.resize(SIZE - 1, b' ');
+        sector.push(b'\n');
+        let failed = |source| AuditError::Disk { operation: "write the head of", path: self.path.clone(), source };
+        self.file.write_all_at(&sector, 0).map_err(failed)?;
+        Ok(checkpoint)
+    }
+
+    /// Puts it on the disk: when a log is made, and when a segment is full.
+    pub(crate) fn sync(&self) -> Result<(), AuditError> {
+        self.file.sync_all().map_err(|source| AuditError::Disk { operation: "sync the head of", path: self.path.clone(), source })
+    }
+}
+
+/// The head of a log as it stands; `None` if there is none. What cannot be read or was not signed is told in words.
+pub(crate) fn read(directory: &Path) -> Result<Result<Option<Checkpoint>, String>, AuditError> {
+    let path = directory.join(NAME);
+    let text = match std::fs::read(&path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Ok(None)),
+        Err(source) => return Err(AuditError::Disk { operation: "read the head of", path, source }),
+    };
+    if text.is_empty() {
+        return Ok(Ok(None));
+    }
+    Ok(match serde_json::from_slice::<Checkpoint>(text.trim_ascii()) {
+        Err(_) => Err("its head cannot be read: it was changed".to_owned()),
+        Ok(checkpoint) if text.len() != SIZE => {
+            Err(format!("its head (event {}) has the wrong length: it was changed", checkpoint.sequence))
+        }
+        Ok(checkpoint) => check_signature(&checkpoint).map(|()| Some(checkpoint)),
+    })
+}
+
+/// Whether a checkpoint was signed by the key it names. Whether that is the right key is for whoever asks to know.
+pub fn check_signature(checkpoint: &Checkpoint) -> Result<(), String> {
+    let broken = || format!("the signature of the checkpoint at event {} does not hold: it was changed", checkpoint.sequence);
+    let public = from_hex(&checkpoint.public_key).ok_or_else(broken)?;
+    let signature = from_hex(&checkpoint.signature).ok_or_else(broken)?;
+    let message = signed_text(&checkpoint.project, checkpoint.sequence, &checkpoint.hash, checkpoint.at);
+    UnparsedPublicKey::new(&ED25519, public).verify(&message, &signature).map_err(|_| broken())
+}
+
+fn signed_text(project: &ProjectId, sequence: u64, hash: &str, at: Timestamp) -> Vec<u8> {
+    format!("belljar audit checkpoint 1\n{project}\n{sequence}\n{hash}\n{}\n", at.0).into_bytes()
+}
+
+fn from_hex(text: &str) -> Option<Vec<u8>> {
+    if !text.len().is_multiple_of(2) || !text.bytes().all(|digit| digit.is_ascii_hexdigit()) {
+        return None;
+    }
+    (0..text.len()).step_by(2).map(|at| u8::from_str_radix(text.get(at..at + 2)?, 16).ok()).collect()
+}

@@ -1,0 +1,106 @@
+//! [`AuditLog`]: the log as the service sees it.
+
+use std::collections::HashMap;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use belljar_ports::{Audit, AuditError, AuditPage, AuditQuery, AuditVerdict, Checkpoint};
+use belljar_types::{AuditEvent, ProjectId};
+use tokio::sync::{mpsc, oneshot, watch};
+
+use crate::key::SigningKey;
+use crate::writer::{Ends, Job, Writer};
+use crate::{head, read, verify};
+
+/// How many events may wait for the disk; whoever comes then waits too.
+const QUEUE: usize = 4096;
+
+/// The logs of all projects, in one directory.
+pub struct AuditLog {
+    root: PathBuf,
+    key: Arc<SigningKey>,
+    jobs: mpsc::Sender<Job>,
+    ends: watch::Receiver<Ends>,
+}
+
+impl AuditLog {
+    /// Opens the logs below a directory, with the key that signs them. Each project's log is taken up with its first event.
+    pub fn open(root: &Path) -> Result<Self, AuditError> {
+        let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(root);
+        made.map_err(|source| AuditError::Disk { operation: "make the directory of", path: root.to_owned(), source })?;
+        let key = Arc::new(SigningKey::open_or_make(&root.join("signing-key"))?);
+        let (jobs, waiting) = mpsc::channel(QUEUE);
+        let (sender, ends) = watch::channel(Ends::default());
+        let writer = Writer { root: root.to_owned(), key: Arc::clone(&key), ends: sender, logs: HashMap::new() };
+        std::thread::Builder::new().name("audit".to_owned()).spawn(move || writer.work(waiting)).map_err(|source| AuditError::Disk {
+            operation: "start the writer of",
+            path: root.to_owned(),
+            source,
+        })?;
+        Ok(Self { root: root.to_owned(), key, jobs, ends })
+    }
+
+    /// The public half of the signing key, in hexadecimal.
+    pub fn public_key(&self) -> &str {
+        self.key.public()
+    }
+
+    async fn hand_over(&self, event: AuditEvent, reply: Option<oneshot::Sender<Result<u64, AuditError>>>) -> Result<(), AuditError> {
+        self.jobs.send(Job { event, reply }).await.map_err(|_| AuditError::Closed)
+    }
+
+    /// Reads files without holding up whoever else is served.
+    async fn look<T: Send + 'static>(
+        &self,
+        project: &ProjectId,
+        look: impl FnOnce(&Path, &ProjectId) -> Result<T, AuditError> + Send + 'static,
+    ) -> Result<T, AuditError> {
+        let (directory, project) = (self.root.join(project.as_str()), project.clone());
+        tokio::task::spawn_blocking(move || look(&directory, &project)).await.map_err(|_| AuditError::Closed)?
+    }
+}
+
+#[async_trait]
+impl Audit for AuditLog {
+    async fn record(&self, event: AuditEvent) -> Result<u64, AuditError> {
+        let (reply, answer) = oneshot::channel();
+        self.hand_over(event, Some(reply)).await?;
+        answer.await.map_err(|_| AuditError::Closed)?
+    }
+
+    async fn note(&self, event: AuditEvent) -> Result<(), AuditError> {
+        self.hand_over(event, None).await
+    }
+
+    async fn read(&self, project: &ProjectId, query: &AuditQuery) -> Result<AuditPage, AuditError> {
+        let query = query.clone();
+        self.look(project, move |directory, _| read::page(directory, &query)).await
+    }
+
+    async fn wait(&self, project: &ProjectId, beyond: u64, at_most: Duration) -> Result<u64, AuditError> {
+        let on_disk = self.checkpoint(project).await?.map_or(0, |checkpoint| checkpoint.sequence);
+        if on_disk > beyond {
+            return Ok(on_disk);
+        }
+        let mut ends = self.ends.clone();
+        let farther = ends.wait_for(|ends| ends.get(project).is_some_and(|end| *end > beyond));
+        match tokio::time::timeout(at_most, farther).await {
+            Ok(Ok(ends)) => Ok(ends.get(project).copied().unwrap_or(on_disk)),
+            Ok(Err(_closed)) => Err(AuditError::Closed),
+            Err(_nothing_came) => Ok(on_disk),
+        }
+    }
+
+    async fn checkpoint(&self, project: &ProjectId) -> Result<Option<Checkpoint>, AuditError> {
+        let damaged = |project: &ProjectId, detail| AuditError::Damaged { project: project.clone(), detail };
+        self.look(project, move |directory, project| head::read(directory)?.map_err(|detail| damaged(project, detail))).await
+    }
+
+    async fn verify(&self, project: &ProjectId) -> Result<AuditVerdict, AuditError> {
+        let public = self.key.public().to_owned();
+        self.look(project, move |directory, project| verify::directory(directory, project, &public)).await
+    }
+}
