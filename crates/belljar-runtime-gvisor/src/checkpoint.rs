@@ -6,6 +6,9 @@
 //!
 //! The image is written without compression: what `flate` saves in bytes it takes several times over in processor time, while the sandbox waits.
 
+use std::fs::{DirBuilder, File};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -29,9 +32,15 @@ impl Runsc {
     }
 
     /// Writes the memory of a sandbox that stands still to a new directory.
+    ///
+    /// runsc makes whatever is missing of the path it is given. If we are killed, whoever comes next removes the directory, and a runsc that is
+    /// late would make it anew; so it is told a path that leads there only as long as we live.
     pub(crate) fn checkpoint(&self, files: &Files, image: &Path) -> Result<(), EngineError> {
-        let image = image.as_os_str();
-        self.tell(files, "checkpoint", &["--leave-running".as_ref(), "--compression=none".as_ref(), "--image-path".as_ref(), image])
+        let failed = |source| EngineError::Image { path: image.to_owned(), source };
+        DirBuilder::new().recursive(true).mode(0o700).create(image).map_err(failed)?;
+        let directory = File::open(image).map_err(failed)?;
+        let path = format!("/proc/{}/fd/{}", std::process::id(), directory.as_raw_fd());
+        self.tell(files, "checkpoint", &["--leave-running".as_ref(), "--compression=none".as_ref(), "--image-path".as_ref(), path.as_ref()])
     }
 
     fn tell(&self, files: &Files, verb: &'static str, arguments: &[&std::ffi::OsStr]) -> Result<(), EngineError> {

@@ -62,6 +62,12 @@ pub(crate) enum EngineError {
     Failed { runsc: PathBuf, status: String, said: String },
     #[error("runsc, told to {verb}, failed with {status}: {said}")]
     Told { verb: &'static str, status: String, said: String },
+    #[error("make a directory for the memory image at {path}")]
+    Image {
+        path: PathBuf,
+        #[source]
+        source: io::Error,
+    },
     #[error("the file {file} was removed inside and is still open there")]
     NamelessFile { file: String },
     #[error("runsc was not done within {limit:?}; it said: {said}")]

@@ -61,7 +61,7 @@ pub(crate) async fn token(
 /// Any method, WebSocket included. The program sees what follows `proxy`; `X-Forwarded-Prefix` has what came before. Programs that make links from the root need
 /// the host name instead: `{port}-{id}.{domain}`.
 #[utoipa::path(
-    method(get, head, post, put, patch, delete, options), path = "/v1/sandboxes/{id}/ports/{port}/proxy/{path}", tag = "ports", operation_id = "reachPort",
+    method(get, head, post, put, patch, delete, options, trace), path = "/v1/sandboxes/{id}/ports/{port}/proxy/{path}", tag = "ports", operation_id = "reachPort",
     params(
         ("id" = String, Path, description = "The sandbox"), ("port" = u16, Path, description = "The port", minimum = 1, example = 8000),
         ("path" = String, Path, description = "What the program is asked for; may hold slashes", example = "index.html")
