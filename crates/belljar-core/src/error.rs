@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use belljar_ports::{GuestError, RuntimeError, StoreError, TemplateError};
-use belljar_types::{Invalid, IsolationClass, KeyId, ProjectId, SandboxEnd, SandboxId, SandboxState, Scope, TemplateName};
+use belljar_types::{BuildId, Invalid, IsolationClass, KeyId, ProjectId, SandboxEnd, SandboxId, SandboxState, Scope, TemplateName};
 
 use crate::NoClass;
 
@@ -54,6 +54,20 @@ pub enum CoreError {
     NoTemplate {
         /// The name asked for.
         name: TemplateName,
+    },
+    /// No such build for the caller.
+    #[error("there is no build {id}; builds that ended are remembered for a week")]
+    NoBuild {
+        /// The id asked for.
+        id: BuildId,
+    },
+    /// The build was started already.
+    #[error("build {id} is {state}, so it cannot be started")]
+    BuildStarted {
+        /// Which.
+        id: BuildId,
+        /// How far it has come.
+        state: &'static str,
     },
     /// No such project.
     #[error("there is no project {id}")]
@@ -151,6 +165,8 @@ impl CoreError {
             Self::Forbidden { .. } => "forbidden",
             Self::NoSandbox { .. } => "sandbox_not_found",
             Self::NoTemplate { .. } => "template_not_found",
+            Self::NoBuild { .. } => "build_not_found",
+            Self::BuildStarted { .. } => "build_started",
             Self::NoProject { .. } => "project_not_found",
             Self::NoKey { .. } => "key_not_found",
             Self::WrongState { .. } | Self::Runtime(RuntimeError::WrongState { .. }) | Self::Store(StoreError::Conflict { .. }) => {
@@ -185,10 +201,11 @@ impl CoreError {
         match self.code() {
             "invalid" | "template_failed" | "start_failed" => ErrorClass::Invalid,
             "forbidden" => ErrorClass::Forbidden,
-            "sandbox_not_found" | "template_not_found" | "project_not_found" | "key_not_found" | "process_not_found" | "file_not_found" => {
-                ErrorClass::NotFound
+            "sandbox_not_found" | "template_not_found" | "build_not_found" | "project_not_found" | "key_not_found"
+            | "process_not_found" | "file_not_found" => ErrorClass::NotFound,
+            "wrong_state" | "build_started" | "sandbox_ended" | "exists" | "idempotency_key_reused" | "guest_refused" => {
+                ErrorClass::Conflict
             }
-            "wrong_state" | "sandbox_ended" | "exists" | "idempotency_key_reused" | "guest_refused" => ErrorClass::Conflict,
             "quota_exceeded" => ErrorClass::Quota,
             "busy" => ErrorClass::Busy,
             "isolation_unavailable" | "unsupported" => ErrorClass::Unsupported,

@@ -6,6 +6,7 @@
 
 mod activity;
 mod admission;
+mod building;
 mod caller;
 mod config;
 mod doctor;
@@ -25,10 +26,11 @@ mod statistics;
 mod templates;
 
 pub use belljar_ports::{
-    BuildLine, ByteStream, Capabilities, Cursor, EventStream, FileContent, Guest, GuestConnection, GuestError, Order, OutputStream,
-    OwnedTemplate, Page, PageRequest, RuntimeError, SandboxFilter, SearchStream, SnapshotKind, StoreError, Swept, TemplateError,
-    TemplateSource,
+    BuildLine, ByteStream, Capabilities, Cursor, EventStream, FileContent, FileStream, Guest, GuestConnection, GuestError, Order,
+    OutputStream, OwnedTemplate, Page, PageRequest, RuntimeError, SandboxFilter, SearchStream, SnapshotKind, StoreError, Swept,
+    TemplateError, TemplateSource,
 };
+pub use building::{BuildBase, BuildPlan, BuildView, PlannedStep};
 pub use caller::{Caller, Denied, NewKey, fresh_secret};
 pub use config::ServiceConfig;
 pub use doctor::DoctorReport;

@@ -170,7 +170,7 @@ fn check_metadata(metadata: &BTreeMap<String, String>) -> Result<(), Invalid> {
     Ok(())
 }
 
-fn check_env(env: &BTreeMap<String, String>) -> Result<(), Invalid> {
+pub(crate) fn check_env(env: &BTreeMap<String, String>) -> Result<(), Invalid> {
     if env.len() > MAX_ENV {
         return Err(Invalid::new("env", format!("at most {MAX_ENV} variables"), env.len().to_string()));
     }

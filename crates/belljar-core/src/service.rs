@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use belljar_ports::{Capacity, Once, Page, PageRequest, Runtime, SandboxFilter, SnapshotKind, Store, StoreError, Templates};
-use belljar_types::{EngineReport, ExecutionId, Sandbox, SandboxEnd, SandboxId, SandboxSpec, SandboxState, Scope, Timestamp, Usage};
+use belljar_types::{
+    EngineReport, ExecutionId, Sandbox, SandboxEnd, SandboxId, SandboxSpec, SandboxState, Scope, Template, Timestamp, Usage,
+};
 use tokio::sync::oneshot;
 use tracing::warn;
 
@@ -56,7 +58,9 @@ impl Service {
         let admission = Admission::new(&parts.config, parts.capacity);
         let shared = Arc::new(Shared::new(parts.store, engines, parts.templates, admission, parts.config, epoch));
         recovery::recover(&shared).await?;
-        Ok(Arc::new(Self { shared, keys: Keys::default() }))
+        let service = Arc::new(Self { shared, keys: Keys::default() });
+        service.give_up_builds().await;
+        Ok(service)
     }
 
     /// Takes no new work and waits for makings and endings under way, at most `drain`. Sandboxes live on.
@@ -81,13 +85,18 @@ impl Service {
     /// Makes a sandbox and answers when its agent does.
     pub async fn create(&self, caller: &Caller, request: CreateSandbox) -> Result<Arc<Sandbox>, CoreError> {
         caller.require(Scope::Use)?;
+        let name = request.template.clone().unwrap_or_else(|| self.shared.config.default_template.clone());
+        let template = self.shared.templates.find(&caller.project, &name).await?.ok_or(CoreError::NoTemplate { name: name.clone() })?;
+        self.create_of(caller, request, Template { name, ..template }).await
+    }
+
+    /// The same from a template that need not be written down.
+    pub(crate) async fn create_of(&self, caller: &Caller, request: CreateSandbox, template: Template) -> Result<Arc<Sandbox>, CoreError> {
         self.shared.refuse_if_stopping()?;
         let config = &self.shared.config;
         request.validate(config)?;
         let limits = request.limits(config)?;
         let choice = choose_class(request.isolation.unwrap_or(config.default_isolation), &self.reports(), config.shared_kernel)?;
-        let name = request.template.clone().unwrap_or_else(|| config.default_template.clone());
-        let template = self.shared.templates.find(&caller.project, &name).await?.ok_or(CoreError::NoTemplate { name: name.clone() })?;
         let engine = self.shared.engine(choice.class).ok_or(crate::NoClass::Absent { class: choice.class })?;
         let once = request.idempotency_key.clone().map(|key| Once { key, fingerprint: request.fingerprint() });
         let now = Timestamp::now();
@@ -97,7 +106,7 @@ impl Service {
             state: SandboxState::Creating,
             class: choice.class,
             class_reason: choice.why,
-            template: name,
+            template: template.name,
             spec: SandboxSpec {
                 id: SandboxId::random(),
                 execution: ExecutionId::random(),

@@ -11,6 +11,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::activity::Activity;
 use crate::admission::Admission;
+use crate::building::Builds;
 use crate::owner::Order;
 use crate::statistics::Counters;
 use crate::{CoreError, ServiceConfig};
@@ -40,6 +41,7 @@ pub(crate) struct Shared {
     pub(crate) config: ServiceConfig,
     pub(crate) epoch: Epoch,
     pub(crate) counters: Counters,
+    pub(crate) builds: Builds,
     /// Work that must not be cut off by a graceful stop: makings and endings.
     pub(crate) unfinished: TaskTracker,
     live: Mutex<HashMap<SandboxId, Handle>>,
@@ -64,6 +66,7 @@ impl Shared {
             config,
             epoch,
             counters: Counters::default(),
+            builds: Builds::default(),
             unfinished: TaskTracker::new(),
             live: Mutex::default(),
             stopping: AtomicBool::new(false),

@@ -22,7 +22,7 @@ use crate::{CoreError, chain};
 /// What a template's start command is tagged with.
 pub(crate) const TAG: &str = "start";
 /// The shell that people know if it is there; the command is its argument, so that nothing in it needs quoting.
-const SHELL: &str = r#"if [ -x /bin/bash ]; then exec /bin/bash -l -c "$1"; else exec /bin/sh -l -c "$1"; fi"#;
+pub(crate) const SHELL: &str = r#"if [ -x /bin/bash ]; then exec /bin/bash -l -c "$1"; else exec /bin/sh -l -c "$1"; fi"#;
 /// The same again until it succeeds.
 const UNTIL: &str = r#"if [ -x /bin/bash ]; then s=/bin/bash; else s=/bin/sh; fi; until "$s" -l -c "$1"; do sleep 0.1; done"#;
 /// How often the ports of a sandbox are looked at: at first, and at most.

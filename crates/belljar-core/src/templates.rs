@@ -37,6 +37,24 @@ impl Service {
         Ok(self.shared.templates.make(owner, name, source, lines).await?)
     }
 
+    /// Gives a template of the caller's project, or the server's, one more name in the project; it shares all layers.
+    pub async fn name_template(&self, caller: &Caller, name: &TemplateName, more: TemplateName) -> Result<(), CoreError> {
+        caller.require(Scope::Templates)?;
+        let owned = self.template(caller, name).await?;
+        let template = Template { name: more, ..owned.template };
+        Ok(self.shared.templates.put(Some(&caller.project), &template).await?)
+    }
+
+    /// Makes a template the server's, for all projects, or the caller's project's. It is in the new place before it leaves the old one.
+    pub async fn share_template(&self, caller: &Caller, name: &TemplateName, shared: bool) -> Result<(), CoreError> {
+        caller.require(Scope::Admin)?;
+        let owned = self.template(caller, name).await?;
+        let (from, to) = if shared { (Some(&caller.project), None) } else { (None, Some(&caller.project)) };
+        self.shared.templates.put(to, &owned.template).await?;
+        self.shared.templates.remove(from, name).await?;
+        Ok(())
+    }
+
     /// Removes a template. Sandboxes made from it are not touched.
     pub async fn remove_template(&self, caller: &Caller, name: &TemplateName, shared: bool) -> Result<(), CoreError> {
         let owner = template_owner(caller, shared)?;
@@ -51,7 +69,9 @@ impl Service {
         if let Some(row) = unreadable.into_iter().next() {
             return Err(belljar_ports::StoreError::Corrupt { what: "sandbox", id: row.id, detail: row.detail }.into());
         }
-        let keep: BTreeSet<_> = rows.into_iter().flat_map(|sandbox| sandbox.spec.layers).collect();
+        let _nobody_makes_one = self.shared.builds.gate.write().await;
+        let keep = rows.into_iter().flat_map(|sandbox| sandbox.spec.layers);
+        let keep: BTreeSet<_> = keep.chain(self.shared.builds.layers()).collect();
         Ok(self.shared.templates.sweep(&keep, dry_run).await?)
     }
 }

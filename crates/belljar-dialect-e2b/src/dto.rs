@@ -1,11 +1,16 @@
 //! The shapes of E2B's requests and answers, as they are on the wire. Unknown fields are ignored: clients are newer or older than this.
 
+mod build;
 mod filesystem;
 mod interpreter;
 mod process;
 mod sandbox;
 mod template;
 
+pub(crate) use build::{
+    AssignTags, BuildAccepted, BuildRequest, BuildStart, BuildStatus, DeleteTags, LogEntry, LogQuery, Reason, StepDto, TemplateChange,
+    UploadLink,
+};
 pub(crate) use filesystem::{
     CreateWatcher, Entry, Event, EventEnvelope, ListDir, Move, OfPath, OfWatcher, UploadedFile, Uploads, WatchDir,
 };

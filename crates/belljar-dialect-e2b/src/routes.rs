@@ -1,5 +1,7 @@
 //! All of E2B's routes: the control plane by path, sandboxes' own traffic by header or host name.
 
+mod build_files;
+mod builds;
 mod control;
 mod daemon;
 mod download;
@@ -15,6 +17,7 @@ mod pauses;
 mod process;
 mod sandboxes;
 mod signature;
+mod tags;
 mod templates;
 mod unsupported;
 mod upload;

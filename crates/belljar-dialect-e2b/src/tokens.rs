@@ -4,13 +4,15 @@
 use std::sync::Arc;
 
 use belljar_http::{PortGrant, PortTokens};
-use belljar_types::{KeyId, ProjectId, SandboxId, Timestamp};
+use belljar_types::{FilesHash, KeyId, ProjectId, SandboxId, Timestamp};
+use sha2::{Digest, Sha256};
 
 /// No program can listen on port 0, so that no token for a port is ever one of these.
 const NO_PORT: u16 = 0;
 /// Stand in for the key that asked: real keys' names begin with `k`, so that no other signed token is one of these.
 const DAEMON: &str = "e2bdaemonaccess0";
 const TRAFFIC: &str = "e2btrafficaccess";
+const FILES: &str = "e2bfilesofbuilds";
 
 /// Makes and checks them.
 #[derive(Clone)]
@@ -41,6 +43,17 @@ impl Tokens {
         self.check(sandbox, token, TRAFFIC)
     }
 
+    /// Lets an archive of files for a project's builds be sent, for a while.
+    pub(crate) fn files(&self, hash: &FilesHash, project: &ProjectId, expires_at: Timestamp) -> String {
+        let key: KeyId = FILES.parse().expect("a key id as written above");
+        self.0.sign(&stand_in(hash), NO_PORT, &PortGrant { project: project.clone(), key, expires_at })
+    }
+
+    /// Whose archive it is, if the token lets it be sent.
+    pub(crate) fn check_files(&self, hash: &FilesHash, token: &str) -> Option<ProjectId> {
+        self.check(&stand_in(hash), token, FILES)
+    }
+
     fn sign(&self, sandbox: &SandboxId, project: &ProjectId, purpose: &str) -> String {
         let key: KeyId = purpose.parse().expect("a key id as written above");
         self.0.sign(sandbox, NO_PORT, &PortGrant { project: project.clone(), key, expires_at: Timestamp(u64::MAX) })
@@ -50,6 +63,12 @@ impl Tokens {
         let grant = self.0.verify(sandbox, NO_PORT, token)?;
         (grant.key.as_str() == purpose).then_some(grant.project)
     }
+}
+
+/// Signatures are for sandboxes: an archive has one that nobody else can have, made from its name.
+fn stand_in(hash: &FilesHash) -> SandboxId {
+    let digits = belljar_types::hex(&Sha256::digest(hash.as_str()));
+    format!("f{}", digits.get(..31).unwrap_or_default()).parse().expect("digits are an id")
 }
 
 #[cfg(test)]
@@ -68,6 +87,11 @@ mod tests {
         assert_eq!(tokens.check_daemon(&other, &token), None);
         assert_eq!(tokens.check_traffic(&sandbox, &token), None);
         assert_eq!(tokens.check_daemon(&sandbox, &tokens.traffic(&sandbox, &project)), None);
+        let (hash, later): (FilesHash, _) = ("a".repeat(64).parse().unwrap(), Timestamp::now().plus(std::time::Duration::from_secs(60)));
+        let files = tokens.files(&hash, &project, later);
+        assert_eq!(tokens.check_files(&hash, &files), Some(project.clone()));
+        assert_eq!(tokens.check_files(&"b".repeat(64).parse().unwrap(), &files), None);
+        assert_eq!(tokens.check_files(&hash, &tokens.files(&hash, &project, Timestamp(1))), None);
         let for_a_port = PortGrant { project, key: KeyId::random(), expires_at: Timestamp(u64::MAX) };
         assert_eq!(tokens.check_daemon(&sandbox, &signer.sign(&sandbox, 0, &for_a_port)), None);
     }

@@ -1,5 +1,6 @@
 //! Between E2B's words and Belljar's, without I/O.
 
+pub(crate) mod build;
 mod entry;
 mod exit;
 mod http;

@@ -81,6 +81,22 @@ impl Host {
         blocking(move || inner.layers_in_use()).await
     }
 
+    /// What a sandbox has written over its layers. It must be at rest with nothing but its disk: then nobody writes there.
+    pub async fn written(&self, class: IsolationClass, id: &SandboxId) -> Result<PathBuf, HostError> {
+        let (inner, id) = (self.inner.clone(), id.clone());
+        blocking(move || {
+            let record = records::read(&inner.places, &id)?.filter(|record| record.class == class);
+            let record = record.ok_or_else(|| HostError::NotFound { id: id.clone() })?;
+            match (&record.state, &record.paused) {
+                (RecordState::Paused, Some(paused)) if paused.identity.is_none() && !paused.fresh_disk => {
+                    Ok(inner.places.subvolume(&id).join("upper"))
+                }
+                _ => Err(HostError::WrongState { id, state: "it is not paused without its memory" }),
+            }
+        })
+        .await
+    }
+
     /// Writes down whether the sandbox is held still, before it is and after it is not.
     pub async fn set_still(&self, id: &SandboxId, still: Stillness) -> Result<(), HostError> {
         self.change(id, move |record| record.still = still).await

@@ -166,7 +166,7 @@ pub(crate) fn is_implied(directory: BorrowedFd<'_>) -> io::Result<bool> {
     Ok(attribute(directory, IMPLIED.as_bytes())?.is_some())
 }
 
-/// The attributes of a file that a sandbox can see and use, in order.
+/// The attributes of a file that a sandbox can see and use, or that decide what it sees, in order.
 pub(crate) fn meaningful_attributes(file: BorrowedFd<'_>) -> io::Result<Vec<(Vec<u8>, Vec<u8>)>> {
     let mut found = Vec::new();
     let mut list = vec![0; rustix::fs::flistxattr_query(file)?];
@@ -175,7 +175,8 @@ pub(crate) fn meaningful_attributes(file: BorrowedFd<'_>) -> io::Result<Vec<(Vec
     }
     let length = rustix::fs::flistxattr(file, &mut list[..])?;
     for name in list[..length].split(|b| *b == 0) {
-        if (name.starts_with(b"user.") || name == b"security.capability")
+        // A redirect is how an overlay writes down that a directory of a layer below has another name now.
+        if (name.starts_with(b"user.") || name == b"security.capability" || name == b"trusted.overlay.redirect")
             && let Some(value) = attribute(file, name)?
         {
             found.push((name.to_vec(), value));

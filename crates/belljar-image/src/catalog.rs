@@ -8,16 +8,17 @@
 //! caller goes away its make ends at the next bytes and leaves nothing; the turn ends only when it really has.
 
 mod admission;
+mod builds;
 mod listener;
 mod turns;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use belljar_ports::{BuildLine, OwnedTemplate, Swept, TemplateError, TemplateSource, Templates};
-use belljar_types::{LayerDigest, ProjectId, Template, TemplateName};
+use belljar_ports::{BuildLine, FileStream, OwnedTemplate, StepKey, Swept, TemplateError, TemplateSource, Templates};
+use belljar_types::{BuildId, BuildRecord, FilesHash, LayerDigest, ProjectId, Template, TemplateName};
 use tokio::sync::{Semaphore, mpsc};
 
 use self::admission::Work;
@@ -35,6 +36,8 @@ pub struct CatalogOptions {
     pub trust_projects: bool,
     /// How registries are spoken to.
     pub pull: PullOptions,
+    /// What is put before the name of an image that names no registry: a host, and a path if the registry wants one.
+    pub default_registry: Option<String>,
 }
 
 /// The templates of a host, on its layer store.
@@ -116,6 +119,49 @@ impl Templates for Catalog {
         };
         let made: Result<Template, ImageError> = blocking("make a template", make).await?;
         made.map_err(|error| TemplateError::Build { name: name.clone(), detail: printable_chain(&error) })
+    }
+
+    async fn put(&self, owner: Option<&ProjectId>, template: &Template) -> Result<(), TemplateError> {
+        let (owner, template) = (owner.cloned(), template.clone());
+        self.with_store("write a template", move |store| store.of(owner.as_ref()).put_template(&template)).await
+    }
+
+    async fn step(&self, key: &StepKey) -> Result<Option<LayerDigest>, TemplateError> {
+        let key = *key;
+        self.with_store("look for the layer of a step", move |store| store.step(&key)).await
+    }
+
+    async fn keep_step(&self, key: &StepKey, written: &Path, origin: &str) -> Result<LayerDigest, TemplateError> {
+        builds::keep_step(&self.store, *key, written.to_owned(), origin.to_owned()).await
+    }
+
+    async fn put_files(&self, project: &ProjectId, hash: &FilesHash, content: FileStream) -> Result<(), TemplateError> {
+        builds::put_files(&self.store, project, hash, content).await
+    }
+
+    async fn has_files(&self, project: &ProjectId, hash: &FilesHash) -> Result<bool, TemplateError> {
+        let (project, hash) = (project.clone(), hash.clone());
+        self.with_store("look for uploaded files", move |store| Ok(store.upload_path(&project, &hash).is_file())).await
+    }
+
+    async fn files(&self, project: &ProjectId, hash: &FilesHash) -> Result<Option<FileStream>, TemplateError> {
+        let (project, hash) = (project.clone(), hash.clone());
+        let opened = self.with_store("open uploaded files", move |store| store.open_upload(&project, &hash)).await?;
+        Ok(opened.map(builds::stream_of))
+    }
+
+    async fn put_build(&self, build: &BuildRecord) -> Result<(), TemplateError> {
+        let build = build.clone();
+        self.with_store("write down a build", move |store| store.put_build(&build)).await
+    }
+
+    async fn build(&self, id: &BuildId) -> Result<Option<BuildRecord>, TemplateError> {
+        let id = id.clone();
+        self.with_store("read a build", move |store| store.build(&id)).await
+    }
+
+    async fn builds(&self) -> Result<Vec<BuildRecord>, TemplateError> {
+        self.with_store("read the builds", LayerStore::builds).await
     }
 
     async fn remove(&self, owner: Option<&ProjectId>, name: &TemplateName) -> Result<bool, TemplateError> {

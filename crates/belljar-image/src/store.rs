@@ -15,8 +15,10 @@ mod copy;
 mod error;
 mod hold;
 mod staging;
+mod steps;
 mod sweep;
 mod templates;
+mod uploads;
 
 use std::fs;
 use std::io::{self, Read};
@@ -74,7 +76,7 @@ impl LayerStore {
     pub fn open(pool: &Path) -> Result<Self, StoreError> {
         let store = Self { pool: pool.to_owned(), owner: None, held: None };
         let prepare = || {
-            for directory in [store.layers_directory(), store.staging_directory(), store.templates_directory()] {
+            for directory in [store.layers_directory(), store.staging_directory(), store.templates_directory(), store.steps_directory()] {
                 fs::create_dir_all(&directory)?;
                 // Layers hold set-user-ID programs and other people's files: nobody but root walks in.
                 fs::set_permissions(&directory, std::os::unix::fs::PermissionsExt::from_mode(0o700))?;
@@ -132,10 +134,20 @@ impl LayerStore {
 
     /// Takes a copy of a directory tree, in overlay form, as one layer.
     pub fn import_tree(&self, directory: &Path, origin: &str) -> Result<LayerInfo, ImageError> {
+        self.import_tree_without(directory, origin, &[])
+    }
+
+    /// The same without these paths, written without a slash at their beginning.
+    pub(crate) fn import_tree_without(
+        &self,
+        directory: &Path,
+        origin: &str,
+        leave_out: &'static [&'static [u8]],
+    ) -> Result<LayerInfo, ImageError> {
         self.make_layer(origin, |tree, _| {
             let failed = |source| StoreError::Copy { path: directory.to_owned(), source };
             let from = Tree::open(directory).map_err(failed)?;
-            Ok(copy::copy_tree(from.root(), tree.root()).map_err(failed)?)
+            Ok(copy::copy_tree(from.root(), tree.root(), leave_out).map_err(failed)?)
         })
     }
 

@@ -28,4 +28,4 @@ pub use capacity::{Capacity, Room};
 pub use guest::{ByteStream, EventStream, FileContent, Guest, GuestConnection, GuestError, GuestInfo, OutputStream, SearchStream};
 pub use runtime::{Found, Presence, Runtime, RuntimeError, SnapshotKind, SnapshotRecord};
 pub use store::{Cursor, Once, Order, Page, PageRequest, Reserved, SandboxFilter, Store, StoreError, Unreadable};
-pub use templates::{BuildLine, OwnedTemplate, Swept, TemplateError, TemplateSource, Templates};
+pub use templates::{BuildLine, FileStream, OwnedTemplate, StepKey, Swept, TemplateError, TemplateSource, Templates};

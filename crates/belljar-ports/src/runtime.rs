@@ -8,6 +8,7 @@
 //! * **Outlives its maker.** A sandbox does not die with the process that made it; [`Runtime::adopt`] takes it over.
 //! * **No silent downgrade.** A limit or rule that cannot be enforced is an error of `create`.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -213,6 +214,10 @@ pub trait Runtime: Send + Sync {
     ///
     /// If it fails, the sandbox is paused as before.
     async fn resume(&self, id: &SandboxId, execution: &ExecutionId) -> Result<Execution, RuntimeError>;
+
+    /// The files that a sandbox has written over its layers, as a tree in overlay form with the sandbox's own user ids. It must be paused without
+    /// memory, so that nobody writes any more. The tree is only to be read, by whoever makes a layer of it, and goes with the sandbox.
+    async fn written(&self, id: &SandboxId) -> Result<PathBuf, RuntimeError>;
 
     /// Keeps its state under a name, of a running or a paused sandbox. A running one goes on; it stands still only as long as the answer says.
     async fn snapshot(&self, id: &SandboxId, snapshot: &SnapshotId, kind: SnapshotKind) -> Result<SnapshotRecord, RuntimeError>;

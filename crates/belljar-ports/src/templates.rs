@@ -3,10 +3,13 @@
 //! A name belongs to one project, or to the server and so to all (`owner: None`). Whoever looks a name up finds their own first.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::pin::Pin;
 
 use async_trait::async_trait;
-use belljar_types::{Invalid, LayerDigest, ProjectId, Template, TemplateName};
+use belljar_types::{BuildId, BuildRecord, FilesHash, Invalid, LayerDigest, ProjectId, Template, TemplateName};
+use bytes::Bytes;
+use futures_core::Stream;
 use tokio::sync::mpsc;
 
 /// Where a template comes from.
@@ -19,6 +22,13 @@ pub enum TemplateSource {
     /// An image in a registry.
     Image(String),
 }
+
+/// An archive's bytes, in pieces, in order.
+pub type FileStream = Pin<Box<dyn Stream<Item = std::io::Result<Bytes>> + Send>>;
+
+/// A digest of everything that decides what a step of a build writes: whose it is, the layers below, what processes get, and the step itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StepKey(pub [u8; 32]);
 
 /// What the maker of a template says while it works; safe to print.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -90,6 +100,34 @@ pub trait Templates: Send + Sync {
         source: TemplateSource,
         lines: mpsc::Sender<BuildLine>,
     ) -> Result<Template, TemplateError>;
+
+    /// Writes an owner's template over the one of its name. All its layers must be there.
+    async fn put(&self, owner: Option<&ProjectId>, template: &Template) -> Result<(), TemplateError>;
+
+    /// The layer that this step made before, if it is still there.
+    async fn step(&self, key: &StepKey) -> Result<Option<LayerDigest>, TemplateError>;
+
+    /// Makes a layer of what a sandbox has written ([`crate::Runtime::written`]) and remembers it by the step. What the host itself writes into every
+    /// sandbox is left out.
+    async fn keep_step(&self, key: &StepKey, written: &Path, origin: &str) -> Result<LayerDigest, TemplateError>;
+
+    /// Keeps an archive of files for builds of a project, whole or not at all. It is not looked into: that is for a sandbox to do.
+    async fn put_files(&self, project: &ProjectId, hash: &FilesHash, content: FileStream) -> Result<(), TemplateError>;
+
+    /// Whether there is such an archive.
+    async fn has_files(&self, project: &ProjectId, hash: &FilesHash) -> Result<bool, TemplateError>;
+
+    /// Such an archive's bytes, if there is one.
+    async fn files(&self, project: &ProjectId, hash: &FilesHash) -> Result<Option<FileStream>, TemplateError>;
+
+    /// Writes down how a build stands.
+    async fn put_build(&self, build: &BuildRecord) -> Result<(), TemplateError>;
+
+    /// How a build stands, as it was last written down.
+    async fn build(&self, id: &BuildId) -> Result<Option<BuildRecord>, TemplateError>;
+
+    /// All builds that are remembered. Those that ended long ago are forgotten.
+    async fn builds(&self) -> Result<Vec<BuildRecord>, TemplateError>;
 
     /// Removes an owner's template; its layers stay until a sweep. Says whether there was one.
     async fn remove(&self, owner: Option<&ProjectId>, name: &TemplateName) -> Result<bool, TemplateError>;

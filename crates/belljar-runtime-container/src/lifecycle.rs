@@ -7,6 +7,7 @@
 //! ```
 
 use std::collections::HashMap;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
@@ -226,6 +227,10 @@ impl Runtime for ContainerRuntime {
 
     async fn resume(&self, id: &SandboxId, execution: &ExecutionId) -> Result<Execution, RuntimeError> {
         snapshot::resume(&self.inner, id, execution).await
+    }
+
+    async fn written(&self, id: &SandboxId) -> Result<PathBuf, RuntimeError> {
+        self.inner.host.written(CLASS, id).await.map_err(|error| from_host("find what the sandbox has written", id, error))
     }
 
     async fn snapshot(&self, id: &SandboxId, snapshot: &SnapshotId, kind: SnapshotKind) -> Result<SnapshotRecord, RuntimeError> {

@@ -1,6 +1,7 @@
 //! [`GvisorRuntime`]: the port's verbs, each handed to the module that does it.
 
 use std::collections::HashMap;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
@@ -132,6 +133,11 @@ impl Runtime for GvisorRuntime {
 
     async fn resume(&self, id: &SandboxId, execution: &ExecutionId) -> Result<Execution, RuntimeError> {
         snapshot::resume(&self.inner, id, execution).await
+    }
+
+    async fn written(&self, id: &SandboxId) -> Result<PathBuf, RuntimeError> {
+        let written = self.inner.host.written(IsolationClass::Gvisor, id).await;
+        written.map_err(|error| from_host(error, "find what the sandbox has written", id))
     }
 
     async fn snapshot(&self, id: &SandboxId, snapshot: &SnapshotId, kind: SnapshotKind) -> Result<SnapshotRecord, RuntimeError> {

@@ -21,7 +21,11 @@ fn random_text(first: char) -> String {
 }
 
 fn check(kind: &str, text: &str, min: usize, max: usize, allowed: fn(u8) -> bool, alphabet: &str) -> Result<(), Invalid> {
-    let ok = (min..=max).contains(&text.len()) && text.bytes().all(allowed) && text.as_bytes()[0].is_ascii_alphanumeric();
+    let begins_well = |part: &str| part.starts_with(|first: char| first.is_ascii_alphanumeric());
+    let ok = (min..=max).contains(&text.len())
+        && text.bytes().all(allowed)
+        && text.splitn(2, ':').all(begins_well)
+        && text.matches(':').count() < 2;
     if ok { Ok(()) } else { Err(Invalid::new(kind, format!("{min} to {max} characters of {alphabet}, the first a letter or digit"), text)) }
 }
 
@@ -102,9 +106,47 @@ id! {
     /// One process in a sandbox, chosen by the client or given: starting the same id twice is one start.
     ProcessId, "process id", 1..=64, name, "A-Z, a-z, 0-9, '-', '_' and '.'"
 }
+fn tagged_name(b: u8) -> bool {
+    name(b) || b == b':'
+}
+
 id! {
-    /// The name of a template.
-    TemplateName, "template name", 1..=64, name, "A-Z, a-z, 0-9, '-', '_' and '.'"
+    /// The name of a template, with a tag behind a colon if it has one.
+    TemplateName, "template name", 1..=128, tagged_name, "A-Z, a-z, 0-9, '-', '_', '.', and one ':' before a tag"
+}
+
+impl TemplateName {
+    /// The name without its tag.
+    pub fn untagged(&self) -> &str {
+        self.0.split_once(':').map_or(self.as_str(), |(name, _)| name)
+    }
+
+    /// The tag, if it has one.
+    pub fn tag(&self) -> Option<&str> {
+        self.0.split_once(':').map(|(_, tag)| tag)
+    }
+}
+
+id! {
+    /// One making of a template from steps.
+    BuildId, "build id", 36..=36, label, "a-f, 0-9 and '-'"
+}
+
+impl BuildId {
+    /// A fresh id, in the form of a random UUID.
+    pub fn random() -> Self {
+        let mut bytes = [0u8; 16];
+        getrandom::fill(&mut bytes).expect("the kernel has randomness after boot");
+        bytes[6] = (bytes[6] & 0x0f) | 0x40;
+        bytes[8] = (bytes[8] & 0x3f) | 0x80;
+        let digits = crate::hex(&bytes);
+        Self(format!("{}-{}-{}-{}-{}", &digits[..8], &digits[8..12], &digits[12..16], &digits[16..20], &digits[20..]))
+    }
+}
+
+id! {
+    /// What files that a build copies are called: a digest that whoever sends them made of them.
+    FilesHash, "files hash", 16..=128, name, "A-Z, a-z, 0-9, '-', '_' and '.'"
 }
 
 id! {
@@ -148,6 +190,19 @@ mod tests {
         for bad in ["", ".", "..", ".hidden", "-x", "a/b"] {
             assert!(bad.parse::<ProcessId>().is_err(), "{bad:?}");
         }
+    }
+
+    #[test]
+    fn a_template_may_have_one_tag() {
+        for (text, untagged, tag) in [("base", "base", None), ("base:v1-2.3", "base", Some("v1-2.3"))] {
+            let name: TemplateName = text.parse().unwrap();
+            assert_eq!((name.untagged(), name.tag()), (untagged, tag));
+        }
+        for bad in ["base:", ":v1", "base:v1:v2", "base:-v", "base/v1"] {
+            assert!(bad.parse::<TemplateName>().is_err(), "{bad:?}");
+        }
+        assert_ne!(BuildId::random(), BuildId::random());
+        assert!(BuildId::random().as_str().parse::<BuildId>().is_ok());
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! Nothing here does I/O (ids draw randomness, that is all), knows an engine, or knows a vendor.
 
 mod audit;
+mod build;
 mod file;
 mod id;
 mod invalid;
@@ -22,8 +23,9 @@ mod text;
 mod usage;
 
 pub use audit::{Actor, AuditAction, AuditEvent, AuditRecord, ContentDigest, Phase, audit_text};
+pub use build::{BuildFailure, BuildLog, BuildPlace, BuildRecord, BuildState, BuildStep, LogLevel};
 pub use file::{ByteRange, EntryName, FileEvent, FileEventKind, FileInfo, FileKind, ListOptions, SearchHit, SearchQuery, WriteOptions};
-pub use id::{ExecutionId, KeyId, ProcessId, ProjectId, SandboxId, SnapshotId, TemplateName};
+pub use id::{BuildId, ExecutionId, FilesHash, KeyId, ProcessId, ProjectId, SandboxId, SnapshotId, TemplateName};
 pub use invalid::Invalid;
 pub use isolation::{Check, CheckOutcome, EngineReport, IsolationClass, IsolationRequest};
 pub use life::{EndCause, Epoch, OnTimeout, Pause, PausedMemory, Sandbox, SandboxEnd, SandboxState, Timestamp};

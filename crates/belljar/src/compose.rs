@@ -84,7 +84,11 @@ pub(crate) async fn open(data_dir: &Path, section: &HostSection) -> Result<Machi
     let layers = LayerStore::open(host.pool_directory()).map_err(|error| failed(error.into()))?;
     let agent_layer = layers.agent_layer(&agent).map_err(failed)?;
     host.set_agent_layer(agent_layer);
-    let options = CatalogOptions { recipe_directory: section.recipes.clone(), ..CatalogOptions::default() };
+    let options = CatalogOptions {
+        recipe_directory: section.recipes.clone(),
+        default_registry: section.default_registry.clone(),
+        ..CatalogOptions::default()
+    };
     let engines: Vec<Arc<dyn Runtime>> = vec![
         Arc::new(GvisorRuntime::new(Arc::clone(&host), GvisorConfig::default())),
         Arc::new(ContainerRuntime::new(Arc::clone(&host), ContainerConfig::default())),

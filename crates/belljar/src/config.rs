@@ -167,6 +167,7 @@ pub(crate) struct HostSection {
     pub(crate) open_slots: Option<u32>,
     pub(crate) guest: Option<PathBuf>,
     pub(crate) recipes: Option<PathBuf>,
+    pub(crate) default_registry: Option<String>,
 }
 
 /// `[log]`

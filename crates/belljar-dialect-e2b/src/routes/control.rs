@@ -1,13 +1,13 @@
-//! The control plane's paths. Everything but the health check needs a key.
+//! The control plane's paths. Everything but the health check needs a key, or a link that somebody with a key was given.
 
 use axum::Router;
-use axum::extract::{Request, State};
+use axum::extract::{DefaultBodyLimit, Request, State};
 use axum::http::StatusCode;
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post, put};
 
-use super::{lists, metrics, pauses, sandboxes, templates, unsupported};
+use super::{build_files, builds, lists, metrics, pauses, sandboxes, tags, templates, unsupported};
 use crate::errors::ApiError;
 use crate::state::E2bState;
 
@@ -30,14 +30,19 @@ pub(super) fn router(state: E2bState) -> Router {
         .route("/sandboxes/{id}/fork", post(unsupported::fork))
         .route("/sandboxes/{id}/snapshots", post(unsupported::snapshot));
     let templates = Router::new()
-        .route("/templates", get(templates::list).post(unsupported::build))
-        .route("/v2/templates", get(templates::list).post(unsupported::build))
-        .route("/v3/templates", post(unsupported::build))
+        .route("/templates", get(templates::list).post(unsupported::dockerfile))
+        .route("/v2/templates", get(templates::list).post(builds::request))
+        .route("/v3/templates", post(builds::request))
         .route("/templates/aliases/{alias}", get(templates::alias))
-        .route("/templates/{id}", get(templates::show).delete(templates::remove).post(unsupported::build).patch(unsupported::build))
-        .route("/v2/templates/{id}", axum::routing::patch(unsupported::build))
-        .route("/templates/tags", post(unsupported::tags).delete(unsupported::tags))
-        .route("/templates/{id}/tags", get(templates::tags));
+        .route("/templates/{id}", get(templates::show).delete(templates::remove).post(builds::again).patch(templates::change))
+        .route("/v2/templates/{id}", axum::routing::patch(templates::change))
+        .route("/templates/{id}/files/{hash}", get(build_files::link))
+        .route("/templates/{id}/builds/{build}", post(unsupported::dockerfile))
+        .route("/v2/templates/{id}/builds/{build}", post(builds::start))
+        .route("/templates/{id}/builds/{build}/status", get(builds::status))
+        .route("/templates/{id}/builds/{build}/logs", get(builds::logs))
+        .route("/templates/tags", post(tags::assign).delete(tags::delete))
+        .route("/templates/{id}/tags", get(tags::list));
     let rest = Router::new()
         .route("/snapshots", get(unsupported::snapshots))
         .route("/volumes", get(unsupported::volumes).post(unsupported::volumes))
@@ -50,6 +55,7 @@ pub(super) fn router(state: E2bState) -> Router {
         .merge(rest)
         .layer(from_fn_with_state(state.clone(), authenticate))
         .route("/health", get(|| async { StatusCode::NO_CONTENT }))
+        .route("/templates/files/{hash}", put(build_files::receive).layer(DefaultBodyLimit::disable()))
         .with_state(state)
 }
 

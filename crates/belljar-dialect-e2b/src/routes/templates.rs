@@ -1,4 +1,6 @@
-//! Templates, as far as E2B's clients look at them: there is one build of each, and its name is its id.
+//! Templates, as far as E2B's clients look at them: a template's name is its id, and each tag of it has one build.
+
+use std::collections::BTreeMap;
 
 use axum::Json;
 use axum::extract::{Path, State};
@@ -7,7 +9,8 @@ use belljar_core::OwnedTemplate;
 use belljar_http::Authenticated;
 use belljar_types::{Limits, Timestamp};
 
-use crate::dto::{TemplateAlias, TemplateDto};
+use super::extract::Given;
+use crate::dto::{TemplateAlias, TemplateChange, TemplateDto};
 use crate::errors::ApiError;
 use crate::state::E2bState;
 use crate::translate::{ENVD_VERSION, cpu_count, moment, template_name};
@@ -17,11 +20,23 @@ const MIB: u64 = 1 << 20;
 pub(super) async fn list(State(state): State<E2bState>, who: Authenticated) -> Result<Json<Vec<TemplateDto>>, ApiError> {
     let templates = state.service.templates(&who).await?;
     let limits = &state.service.config().default_limits;
-    Ok(Json(templates.iter().map(|owned| dto(owned, limits)).collect()))
+    // Tags are one template in E2B's eyes: its plain name stands for it, or else the newest tag.
+    let mut seen: BTreeMap<&str, &OwnedTemplate> = BTreeMap::new();
+    for owned in &templates {
+        let rank = |owned: &OwnedTemplate| (owned.template.name.tag().is_none(), owned.template.created_at);
+        seen.entry(owned.template.name.untagged())
+            .and_modify(|best| {
+                if rank(owned) > rank(best) {
+                    *best = owned
+                }
+            })
+            .or_insert(owned);
+    }
+    Ok(Json(seen.into_values().map(|owned| dto(owned, limits)).collect()))
 }
 
 pub(super) async fn show(State(state): State<E2bState>, who: Authenticated, Path(id): Path<String>) -> Result<Json<TemplateDto>, ApiError> {
-    let owned = state.service.template(&who, &template_name(&id)?).await?;
+    let owned = any_of(&state, &who, &id).await?;
     Ok(Json(dto(&owned, &state.service.config().default_limits)))
 }
 
@@ -30,23 +45,51 @@ pub(super) async fn alias(
     who: Authenticated,
     Path(alias): Path<String>,
 ) -> Result<Json<TemplateAlias>, ApiError> {
-    let owned = state.service.template(&who, &template_name(&alias)?).await?;
-    Ok(Json(TemplateAlias { template_id: owned.template.name.to_string(), public: owned.owner.is_none() }))
+    let owned = any_of(&state, &who, &alias).await?;
+    Ok(Json(TemplateAlias { template_id: owned.template.name.untagged().to_owned(), public: owned.owner.is_none() }))
 }
 
-pub(super) async fn tags(
+/// The template of that name; if it has no tag, one with any.
+async fn any_of(state: &E2bState, who: &Authenticated, id: &str) -> Result<OwnedTemplate, ApiError> {
+    let name = template_name(id)?;
+    let all = state.service.templates(who).await?;
+    let exact = all.iter().find(|owned| owned.template.name == name);
+    let tagged = || all.iter().find(|owned| name.tag().is_none() && owned.template.name.untagged() == name.as_str());
+    exact.or_else(tagged).cloned().ok_or_else(|| ApiError::no_template(id))
+}
+
+/// Removes a template with all its tags, or one tag if the id names it.
+pub(super) async fn remove(State(state): State<E2bState>, who: Authenticated, Path(id): Path<String>) -> Result<StatusCode, ApiError> {
+    let name = template_name(&id)?;
+    let all = state.service.templates(&who).await?;
+    let meant = |owned: &&OwnedTemplate| {
+        let other = &owned.template.name;
+        owned.owner.is_some() && (*other == name || name.tag().is_none() && other.untagged() == name.as_str())
+    };
+    let meant: Vec<&OwnedTemplate> = all.iter().filter(meant).collect();
+    if meant.is_empty() {
+        return Err(ApiError::no_template(&id));
+    }
+    for owned in meant {
+        state.service.remove_template(&who, &owned.template.name, false).await?;
+    }
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Makes a template everybody's, or its project's own again. What is everybody's is the server's, so that needs the scope `admin`.
+pub(super) async fn change(
     State(state): State<E2bState>,
     who: Authenticated,
     Path(id): Path<String>,
+    Given(change): Given<TemplateChange>,
 ) -> Result<Json<serde_json::Value>, ApiError> {
-    let owned = state.service.template(&who, &template_name(&id)?).await?;
-    let made = moment(Timestamp(owned.template.created_at.saturating_mul(1000)));
-    Ok(Json(serde_json::json!([{ "tag": "default", "buildID": build_id(&owned), "createdAt": made }])))
-}
-
-pub(super) async fn remove(State(state): State<E2bState>, who: Authenticated, Path(id): Path<String>) -> Result<StatusCode, ApiError> {
-    state.service.remove_template(&who, &template_name(&id)?, false).await?;
-    Ok(StatusCode::NO_CONTENT)
+    let owned = any_of(&state, &who, &id).await?;
+    if let Some(public) = change.public
+        && public != owned.owner.is_none()
+    {
+        state.service.share_template(&who, &owned.template.name, public).await?;
+    }
+    Ok(Json(serde_json::json!({ "names": [owned.template.name.untagged()] })))
 }
 
 /// Projects are what E2B calls teams; a key knows its own.
@@ -58,14 +101,14 @@ fn dto(owned: &OwnedTemplate, limits: &Limits) -> TemplateDto {
     let template = &owned.template;
     let made = moment(Timestamp(template.created_at.saturating_mul(1000)));
     TemplateDto {
-        template_id: template.name.to_string(),
+        template_id: template.name.untagged().to_owned(),
         build_id: build_id(owned),
         cpu_count: cpu_count(limits),
         memory_mb: limits.memory_bytes / MIB,
         disk_size_mb: limits.disk_bytes / MIB,
         public: owned.owner.is_none(),
-        aliases: vec![template.name.to_string()],
-        names: vec![template.name.to_string()],
+        aliases: vec![template.name.untagged().to_owned()],
+        names: vec![template.name.untagged().to_owned()],
         created_at: made.clone(),
         updated_at: made,
         created_by: None,
@@ -78,7 +121,7 @@ fn dto(owned: &OwnedTemplate, limits: &Limits) -> TemplateDto {
 }
 
 /// A build is what its layers are: the topmost one's digest, in the form of a UUID.
-fn build_id(owned: &OwnedTemplate) -> String {
+pub(super) fn build_id(owned: &OwnedTemplate) -> String {
     let digest = owned.template.layers.last().map_or("", |layer| layer.as_str());
     let part = |from: usize, to: usize| digest.get(from..to).unwrap_or("0");
     format!("{}-{}-{}-{}-{}", part(0, 8), part(8, 12), part(12, 16), part(16, 20), part(20, 32))

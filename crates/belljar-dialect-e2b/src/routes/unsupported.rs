@@ -22,12 +22,10 @@ pub(super) async fn snapshots() -> ApiError {
     ApiError::unsupported("taking snapshots")
 }
 
-pub(super) async fn build() -> ApiError {
-    ApiError::unsupported("building templates through E2B's API (use `belljar template`)")
-}
-
-pub(super) async fn tags() -> ApiError {
-    ApiError::unsupported("tags of templates")
+pub(super) async fn dockerfile() -> ApiError {
+    ApiError::unsupported(
+        "building a template by pushing an image (the first version of E2B's builds; newer SDKs and CLIs send steps, which is supported)",
+    )
 }
 
 pub(super) async fn volumes() -> ApiError {

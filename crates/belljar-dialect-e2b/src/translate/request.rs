@@ -60,11 +60,14 @@ pub(crate) fn network_of(internet: Option<bool>, network: &NetworkDto) -> Result
     Ok(if closed && allowed.is_empty() { Network::None } else { Network::Open })
 }
 
-/// A template by its id or name. Tags of it are not kept apart: there is one of each name.
+/// A template by its id or name. Without a tag, and with the one that stands for none, it is the plain name.
 pub(crate) fn template_name(id: &str) -> Result<TemplateName, ApiError> {
     // Projects are what E2B calls teams.
     let name = id.split_once('/').map_or(id, |(team, name)| if team.parse::<ProjectId>().is_ok() { name } else { id });
-    let name = name.split_once(':').map_or(name, |(name, tag)| if matches!(tag, "latest" | "default") { name } else { id });
+    let name = match name.split_once(':') {
+        Some((plain, "latest" | "default")) => plain,
+        _ => name,
+    };
     name.parse().map_err(|_| ApiError::no_template(id))
 }
 
@@ -107,7 +110,8 @@ mod tests {
         for id in ["base", "base:latest", "team/base:default"] {
             assert_eq!(template_name(id).unwrap().as_str(), "base", "{id}");
         }
-        for id in ["", "base:v2", "../x", "a b"] {
+        assert_eq!(template_name("team/base:v2").unwrap().as_str(), "base:v2");
+        for id in ["", "base:", "base:v2:v3", "../x", "a b"] {
             assert!(template_name(id).is_err(), "{id}");
         }
     }

@@ -32,7 +32,7 @@ impl Work {
     ) -> Result<Self, Invalid> {
         match source {
             TemplateSource::Archive(path) => Ok(Self::Archive(path)),
-            TemplateSource::Image(reference) => Ok(Self::Image(reference.parse()?)),
+            TemplateSource::Image(reference) => Ok(Self::Image(in_registry(&reference, options.default_registry.as_deref())?)),
             TemplateSource::Recipe(text) => {
                 if text.len() > RECIPE_BYTES_MAX {
                     return Err(Invalid::new("recipe", format!("at most {RECIPE_BYTES_MAX} bytes"), text));
@@ -50,6 +50,15 @@ impl Work {
             }
         }
     }
+}
+
+/// An image where its name says, or else in the operator's registry.
+fn in_registry(name: &str, default_registry: Option<&str>) -> Result<Reference, Invalid> {
+    let plain = |invalid: Invalid| match default_registry {
+        Some(registry) => format!("{registry}/{name}").parse(),
+        None => Err(invalid),
+    };
+    name.parse().or_else(plain)
 }
 
 fn refuse_power(recipe: &Recipe) -> Result<(), Invalid> {

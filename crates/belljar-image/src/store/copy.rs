@@ -10,9 +10,9 @@ use rustix::fs::{AtFlags, Dir, FileType, Gid, Mode, OFlags, Stat, Timespec, Time
 use crate::archive::tree::{IMPLIED, open_directory, set_opaque};
 use crate::canonical::{is_implied, is_opaque, meaningful_attributes};
 
-/// Copies what is in `from`, and its attributes, to the empty directory `to`.
-pub(super) fn copy_tree(from: BorrowedFd<'_>, to: BorrowedFd<'_>) -> io::Result<()> {
-    let mut copier = Copier { root: rustix::io::fcntl_dupfd_cloexec(to, 0)?, linked: HashMap::new() };
+/// Copies what is in `from` but the paths in `leave_out`, and its attributes, to the empty directory `to`.
+pub(super) fn copy_tree(from: BorrowedFd<'_>, to: BorrowedFd<'_>, leave_out: &'static [&'static [u8]]) -> io::Result<()> {
+    let mut copier = Copier { root: rustix::io::fcntl_dupfd_cloexec(to, 0)?, linked: HashMap::new(), leave_out };
     copier.directory(from, to, &mut Vec::new())
 }
 
@@ -20,6 +20,7 @@ struct Copier {
     root: OwnedFd,
     /// Files with several names: device and inode to the path of the first copy.
     linked: HashMap<(u64, u64), Vec<u8>>,
+    leave_out: &'static [&'static [u8]],
 }
 
 impl Copier {
@@ -35,7 +36,9 @@ impl Copier {
                 path.push(b'/');
             }
             path.extend_from_slice(name);
-            self.entry(from, to, name, path)?;
+            if !self.leave_out.contains(&path.as_slice()) {
+                self.entry(from, to, name, path)?;
+            }
             path.truncate(length);
         }
         if is_opaque(from)? {

@@ -62,6 +62,24 @@ pub enum StoreError {
         #[source]
         source: io::Error,
     },
+    /// What is remembered of a step or a build could not be read or written.
+    #[error("cannot use {}", path.display())]
+    Step {
+        /// The file.
+        path: PathBuf,
+        /// What the kernel said, or what is wrong with it.
+        #[source]
+        source: io::Error,
+    },
+    /// Files for a build could not be received or read.
+    #[error("cannot keep files for a build in {}", path.display())]
+    Upload {
+        /// Where.
+        path: PathBuf,
+        /// What the kernel said, or which limit was reached.
+        #[source]
+        source: io::Error,
+    },
     /// A layer that a template names is not there.
     #[error("there is no layer {0} in the store")]
     Missing(LayerDigest),
