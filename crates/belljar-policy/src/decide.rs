@@ -209,7 +209,9 @@ impl Search<'_, '_> {
 
     fn http_mismatch(&mut self, rule: &CompiledRule, shape: &Shape) -> Option<Reason> {
         let http = self.request.http?;
-        if !shape.methods.is_empty() && !shape.methods.iter().any(|method| method == http.method) {
+        // Methods are told apart by case, and some servers do not: what may be meant by a denial is denied.
+        let same = |method: &String| method == http.method || (!rule.allows && method.eq_ignore_ascii_case(http.method));
+        if !shape.methods.is_empty() && !shape.methods.iter().any(same) {
             return Some(Reason::Method);
         }
         if shape.paths.is_empty() {

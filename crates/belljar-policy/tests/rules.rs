@@ -33,6 +33,10 @@ hosts = ["bad.cdn.test"]
 id = "no-admin"
 hosts = ["allowed.test"]
 paths = ["/admin/**"]
+[[network.deny]]
+id = "read-only"
+hosts = ["allowed.test"]
+methods = ["POST"]
 "#;
 
 fn toml(text: &str) -> Policy {
@@ -58,6 +62,8 @@ fn a_verdict_names_the_rule_and_the_reason() {
         ("ALLOWED.test.", 443, Some(("GET", "/")), "allowed by site"),
         ("allowed.test", 443, Some(("GET", "/admin/x")), "denied by no-admin"),
         ("allowed.test", 443, Some(("GET", "/a/../admin/x")), "denied by no-admin"),
+        ("allowed.test", 443, Some(("post", "/")), "denied by read-only"),
+        ("api.test", 443, Some(("get", "/v1/x")), "denied: api is about this destination, with other methods"),
         ("allowed.test", 22, None, "denied: site is about this destination, on other ports"),
         ("x.cdn.test", 443, None, "allowed by site"),
         ("bad.cdn.test", 443, None, "denied by not-there"),
@@ -152,7 +158,7 @@ fn a_rule_that_nobody_can_hold_is_refused_by_name() {
             .contains("rule x")
     );
     assert!(ask("[[network.allow]]\nhosts = [\"a.test\"]", &Enforcers::default()).unwrap_err().contains("rule network "));
-    assert_eq!(enforcement(&toml(POLICY), IsolationClass::Container, &all).unwrap().len(), 6);
+    assert_eq!(enforcement(&toml(POLICY), IsolationClass::Container, &all).unwrap().len(), 7);
 }
 
 #[test]
