@@ -31,6 +31,11 @@ impl PaxRecords {
         self.records.iter().rfind(|(key, _)| key == b"size").map(|(_, value)| number(value)).transpose()
     }
 
+    /// Whether the entry's name is here.
+    pub(crate) fn has_path(&self) -> bool {
+        self.records.iter().any(|(key, _)| key == b"path")
+    }
+
     /// Whether anything but a comment is set: a header for all following entries may not do that.
     pub(crate) fn is_only_comment(&self) -> bool {
         self.records.iter().all(|(key, _)| key == b"comment")

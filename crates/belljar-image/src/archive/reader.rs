@@ -51,7 +51,9 @@ impl<R: Read> TarReader<R> {
                 }
                 kind => {
                     let size = pax.size().map_err(named)?.unwrap_or(size);
-                    let mut member = plain_member(header, kind).map_err(named)?;
+                    // The plain header may have only the beginning of a long name, which may end anywhere.
+                    let named_apart = long_name.is_some() || pax.has_path();
+                    let mut member = plain_member(header, kind, named_apart).map_err(named)?;
                     if let Some(name) = long_name {
                         member.path = name;
                     }
@@ -212,12 +214,12 @@ fn has_data(kind: &MemberKind) -> bool {
     matches!(kind, MemberKind::File { .. } | MemberKind::Unknown(_))
 }
 
-fn plain_member(header: &tar::Header, kind: u8) -> Result<Member, Refusal> {
+fn plain_member(header: &tar::Header, kind: u8, named_apart: bool) -> Result<Member, Refusal> {
     let path = header.path_bytes().into_owned();
     let number = |_| Refusal::Header("an owner, mode or time is not a number");
     let kind = match kind {
         // Archives older than the directory type mark directories by a slash.
-        b'\0' | b'0' | b'7' if path.ends_with(b"/") => MemberKind::Directory,
+        b'\0' | b'0' | b'7' if !named_apart && path.ends_with(b"/") => MemberKind::Directory,
         b'\0' | b'0' | b'7' | b'S' => MemberKind::File { sparse: None },
         b'1' => MemberKind::HardLink,
         b'2' => MemberKind::Symlink,

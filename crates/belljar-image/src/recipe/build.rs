@@ -13,7 +13,7 @@ use crate::archive::tree::Tree;
 use crate::archive::{ArchiveForm, ArchiveLimits, unpack};
 use crate::plant::{self, Owned};
 use crate::store::Staged;
-use crate::{ImageError, LayerInfo, LayerStore, Progress, ProgressSink, Refusal, StoreError};
+use crate::{ArchiveError, ImageError, LayerInfo, LayerStore, Progress, ProgressSink, Refusal, StoreError};
 
 const HOST_CERTIFICATES: &str = "/usr/local/share/ca-certificates";
 /// Proxies are the machine's own business, like its apt sources; the rest of the environment is not the builder's.
@@ -57,8 +57,10 @@ impl<'a> Plan<'a> {
             let unpacked = builder.follow(progress, |stream| unpack(stream, ArchiveForm::RootFilesystem, ArchiveLimits::default(), tree));
             let finished = builder.finish();
             match unpacked {
-                // The builder's own failure explains a torn archive, but a refusal explains the builder's broken pipe.
-                Err(error) if !matches!(error.refusal(), None | Some(Refusal::Damaged(_))) => return Err(error.into()),
+                // The builder's own failure explains a torn archive, but what went wrong here explains the builder's broken pipe.
+                Err(error) if !matches!(error, ArchiveError::Read(_) | ArchiveError::Archive(Refusal::Damaged(_))) => {
+                    return Err(error.into());
+                }
                 unpacked => {
                     finished?;
                     unpacked?;

@@ -60,6 +60,16 @@ fn an_archive_is_unpacked_faithfully() {
 }
 
 #[test]
+fn a_long_name_that_is_cut_after_a_slash_is_still_a_file() {
+    let (_guard, store) = store();
+    // What a plain header holds of a long name may end anywhere; the whole name is in the extended header.
+    let tar = Archive::new().add(Entry::file("cut/", b"text").pax("path", b"cut/here")).add(Entry::file("after", b"more")).tar();
+    let (_, path) = root(&store, &tar);
+    assert_eq!(fs::read(path.join("cut/here")).unwrap(), b"text");
+    assert_eq!(fs::read(path.join("after")).unwrap(), b"more");
+}
+
+#[test]
 fn equal_content_is_one_layer_however_it_came() {
     let (guard, store) = store();
     let (plain, path) = root(&store, &sample().tar());
