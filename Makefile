@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help up down setup guest binary build test test-full test-e2b conformance-e2b fuzz bench clean
+.PHONY: help up down interpreter setup guest binary build test test-full test-e2b conformance-e2b fuzz bench clean
 
 TARGET := x86_64-unknown-linux-gnu
 TARGET_DIR := $(or $(CARGO_TARGET_DIR),target)
@@ -15,6 +15,9 @@ up: ## everything: install, build, make the template, start the server, run a fi
 
 down: ## stop the server, end every sandbox, unmount everything (root)
 	@scripts/down
+
+interpreter: ## make the template code-interpreter-v1 on the server that runs here (some minutes, once)
+	@eval "$$(bin/belljar env)"; bin/belljar template build --shared code-interpreter-v1 templates/code-interpreter-v1.toml
 
 setup: ## install what is missing on this machine (Debian, root)
 	@scripts/setup --with-postgresql

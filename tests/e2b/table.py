@@ -11,9 +11,15 @@ results, table = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
 counts = collections.defaultdict(lambda: [0, 0, 0])
 failures = collections.defaultdict(list)
 
+
+def suite_of(report):
+    """Reports are numbered: `python-1.xml`."""
+    return report.stem.rsplit("-", 1)[0]
+
+
 for report in sorted(results.glob("*.xml")):
     for case in tree.parse(report).iter("testcase"):
-        file = "python " + (case.get("classname") or case.get("name")).removeprefix("tests.").replace(".", "/")
+        file = f"{suite_of(report)} " + (case.get("classname") or case.get("name")).removeprefix("tests.").replace(".", "/")
         bad = [found for kind in ("failure", "error") for found in case.findall(kind)]
         if bad:
             counts[file][1] += 1
@@ -24,7 +30,7 @@ for report in sorted(results.glob("*.xml")):
 # Files that look at the SDK's own defaults run in the first pass, without a server; what they say in the second one does not count.
 alone = set()
 for report in sorted(results.glob("*.json")):
-    suites = [("js " + suite["name"].split("/tests/")[-1].removesuffix(".test.ts"), suite) for suite in json.loads(report.read_text())["testResults"]]
+    suites = [(f"{suite_of(report)} " + suite["name"].split("/tests/")[-1].removesuffix(".test.ts"), suite) for suite in json.loads(report.read_text())["testResults"]]
     before = frozenset(alone)
     alone.update(file for file, _ in suites)
     for file, suite in suites:

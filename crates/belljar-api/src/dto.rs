@@ -3,6 +3,7 @@
 //! Requests refuse fields they do not know, so that a misspelt one is found. Times are RFC 3339, durations are seconds, sizes are bytes, and
 //! bytes that are not UTF-8 have a field of their own that ends in `_base64`.
 
+mod code;
 mod file;
 mod process;
 mod project;
@@ -10,6 +11,7 @@ mod sandbox;
 mod server;
 mod template;
 
+pub(crate) use code::*;
 pub(crate) use file::*;
 pub(crate) use process::*;
 pub(crate) use project::*;

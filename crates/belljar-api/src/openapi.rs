@@ -20,6 +20,7 @@ use crate::errors::ProblemSchema;
     tags(
         (name = "sandboxes", description = "Make, find, change and end sandboxes"),
         (name = "processes", description = "Run commands, and read what they write as often as you like"),
+        (name = "code", description = "Run code in contexts that remember what ran before"),
         (name = "files", description = "Read, write, watch and search files"),
         (name = "ports", description = "Reach programs that listen in a sandbox"),
         (name = "templates", description = "What sandboxes are made from"),

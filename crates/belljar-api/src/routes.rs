@@ -1,5 +1,6 @@
 //! What is answered where. Each route carries its own description, of which the OpenAPI document is made.
 
+mod code;
 mod exec;
 mod file_tree;
 mod files;
@@ -63,6 +64,11 @@ fn keyed() -> OpenApiRouter<ApiState> {
         .routes(routes!(sandboxes::usage))
         .routes(routes!(sandboxes::metrics))
         .routes(routes!(exec::exec))
+        .routes(routes!(code::run))
+        .routes(routes!(code::create, code::list))
+        .routes(routes!(code::remove))
+        .routes(routes!(code::restart))
+        .routes(routes!(code::interrupt))
         .routes(routes!(processes::start, processes::list))
         .routes(routes!(processes::get))
         .routes(routes!(processes::output))

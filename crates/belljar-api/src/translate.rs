@@ -1,11 +1,13 @@
 //! Between what travels and the core's words. What cannot be said in them is refused here, by the name the caller used.
 
+mod code;
 mod file;
 mod process;
 mod project;
 mod sandbox;
 mod server;
 
+pub(crate) use code::*;
 pub(crate) use file::*;
 pub(crate) use process::*;
 pub(crate) use project::*;

@@ -4,6 +4,7 @@
 //! write its input by byte offset, so that a server that is restarted in between costs a pause and not a byte.
 
 mod client;
+mod code;
 mod error;
 mod feed;
 mod files;
@@ -20,6 +21,7 @@ mod server;
 mod templates;
 
 pub use client::{Client, Connection};
+pub use code::{CodeLine, RunCode};
 pub use error::{ClientError, ProblemBody};
 pub use feed::Feeder;
 pub use files::{Download, FileEntry, NewFile};

@@ -14,7 +14,7 @@ const MOST_OF_A_PROBLEM: usize = 64 << 10;
 /// The largest answer that is read whole.
 const MOST_OF_AN_ANSWER: usize = 256 << 20;
 /// The longest line of a stream of lines.
-const MOST_OF_A_LINE: usize = 16 << 20;
+const MOST_OF_A_LINE: usize = 20 << 20;
 
 /// A request that is being put together.
 pub(crate) struct Asking {

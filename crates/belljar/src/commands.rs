@@ -5,8 +5,9 @@
 //! | 0 | done |
 //! | 1 | the server or this machine said no |
 //! | 2 | wrong usage |
-//! | 125 | Belljar's own failure in `exec` and `shell`, which otherwise end with the code of what they ran, 128 + n for signal n |
+//! | 125 | Belljar's own failure in `exec`, `code` and `shell`; `exec` and `shell` otherwise end with the code of what they ran, 128 + n for signal n |
 
+mod code;
 mod completions;
 mod cp;
 mod create;
@@ -41,6 +42,7 @@ pub(crate) enum Command {
     Ls(ls::Arguments),
     Show(show::Arguments),
     Exec(exec::Arguments),
+    Code(Box<code::Arguments>),
     Shell(shell::Arguments),
     Cp(cp::Arguments),
     Logs(logs::Arguments),
@@ -65,6 +67,7 @@ pub(crate) enum Command {
 pub(crate) async fn run(command: Command) -> ExitCode {
     let done = match command {
         Command::Exec(arguments) => return code_of(exec::run(arguments).await),
+        Command::Code(arguments) => return code_of(code::run(*arguments).await),
         Command::Shell(arguments) => return code_of(shell::run(arguments).await),
         Command::Env(arguments) => env::run(&arguments),
         Command::Create(arguments) => create::run(arguments).await,

@@ -26,6 +26,11 @@ pub(crate) struct Lodging {
 }
 
 impl Lodging {
+    /// This sandbox, or one that is made.
+    pub(crate) fn of(sandbox: Option<SandboxId>) -> Self {
+        Self { new: sandbox.is_none(), sandbox }
+    }
+
     /// The sandbox that is there.
     pub(crate) fn sandbox(&self) -> Result<&SandboxId, CommandError> {
         self.sandbox.as_ref().ok_or_else(|| CommandError::Refused("this needs the id of a sandbox".to_owned()))

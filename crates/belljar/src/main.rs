@@ -12,6 +12,7 @@ mod down;
 mod leave_keys;
 mod lodging;
 mod moments;
+mod pictures;
 mod progress;
 mod remote;
 mod run;

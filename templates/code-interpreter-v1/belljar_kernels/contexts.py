@@ -32,7 +32,7 @@ class Context:
     async def start(self) -> None:
         kernel = (JupyterKernel if self.language.speaks == "jupyter" else LinesKernel)(self.language)
         # What the kernel's process has from the start needs not be set later.
-        self.set_env = dict(self.env)
+        self.set_env = dict(self.env) if self.language.inherits else {}
         try:
             await kernel.start(self.cwd, self.env)
         except BaseException:

@@ -103,7 +103,7 @@ const prepare = (code) => {
     } else if (node.type === 'VariableDeclaration') {
       node.declarations.forEach((one) => names(one.id).forEach((name) => declared.add(name)))
       if (waits) {
-        const parts = node.declarations.map((one) => `(${code.slice(one.id.start, one.id.end)} = ${one.init ? code.slice(one.init.start, one.init.end) : 'undefined'})`)
+        const parts = node.declarations.filter((one) => one.init || node.kind !== 'var').map((one) => `(${code.slice(one.id.start, one.id.end)} = ${one.init ? code.slice(one.init.start, one.init.end) : 'undefined'})`)
         edits.push([node.start, node.end, parts.join(', ') + ';'])
       } else if (node.kind !== 'var') edits.push([node.start, node.start + node.kind.length, 'var'])
     } else if (node.type === 'ClassDeclaration') {
@@ -139,7 +139,7 @@ const interrupted = () => Object.assign(new Error('Execution interrupted'), { na
 let runs = 0
 const run = async (code) => {
   const { text, waits } = prepare(typescript ? withoutTypes(code) : code)
-  const options = { filename: `cell${++runs}.${typescript ? 'ts' : 'js'}`, importModuleDynamically: load }
+  const options = { filename: `cell${++runs}.${typescript ? 'ts' : 'js'}`, importModuleDynamically: vm.constants.USE_MAIN_CONTEXT_DEFAULT_LOADER }
   const stopped = new Promise((_resolve, reject) => { interrupt = () => reject(interrupted()) })
   // Nobody waits for it unless there is something to wait for.
   stopped.catch(() => {})

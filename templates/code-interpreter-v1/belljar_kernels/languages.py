@@ -25,6 +25,8 @@ class Language:
     name: str
     argv: list
     speaks: str
+    # Whether code finds the environment of its kernel's process; if not, variables are set one by one.
+    inherits: bool = True
     set_env: Optional[Callable[[dict], str]] = None
 
     def is_there(self) -> bool:
@@ -59,12 +61,12 @@ _PYTHON = [
 LANGUAGES = {
     language.name: language
     for language in [
-        Language("python", _PYTHON, "jupyter", _python_env),
-        Language("javascript", ["node", os.path.join(HERE, "javascript.cjs")], "lines"),
-        Language("typescript", ["node", os.path.join(HERE, "javascript.cjs"), "--typescript"], "lines"),
-        Language("bash", [sys.executable, "-P", "-m", "bash_kernel", "-f", CONNECTION_FILE], "jupyter", _bash_env),
-        Language("r", ["R", "--slave", "-e", "IRkernel::main()", "--args", CONNECTION_FILE], "jupyter", _r_env),
-        Language("java", ["java", "-Xshare:auto", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-cp", JAVA_CLASSES, "JavaKernel"], "lines"),
+        Language("python", _PYTHON, "jupyter", set_env=_python_env),
+        Language("javascript", ["node", "--disable-warning=ExperimentalWarning", os.path.join(HERE, "javascript.cjs")], "lines"),
+        Language("typescript", ["node", "--disable-warning=ExperimentalWarning", os.path.join(HERE, "javascript.cjs"), "--typescript"], "lines"),
+        Language("bash", [sys.executable, "-P", "-m", "bash_kernel", "-f", CONNECTION_FILE], "jupyter", set_env=_bash_env),
+        Language("r", ["R", "--slave", "-e", "IRkernel::main()", "--args", CONNECTION_FILE], "jupyter", set_env=_r_env),
+        Language("java", ["java", "-Xshare:auto", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-cp", JAVA_CLASSES, "JavaKernel"], "lines", inherits=False),
     ]
 }
 

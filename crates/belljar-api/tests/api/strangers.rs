@@ -35,7 +35,8 @@ fn routes() -> Vec<Route> {
 impl Route {
     /// The path with everything in it that the document asks for, about this sandbox.
     fn filled(&self, sandbox: &str) -> String {
-        let mut path = self.path.replace("{id}", sandbox).replace("{port}", "8000").replace("{process}", "someone");
+        let mut path =
+            self.path.replace("{id}", sandbox).replace("{port}", "8000").replace("{process}", "someone").replace("{context}", "c1");
         path =
             path.replace("{path}", "x").replace("{name}", "mine").replace("{project}", "theirs").replace("{key}", "kabcdefghijkmnpqrstu");
         assert!(!path.contains('{'), "{path}");

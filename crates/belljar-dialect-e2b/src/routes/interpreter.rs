@@ -64,6 +64,10 @@ async fn execute(interpreter: &Interpreter, request: Request) -> Result<Response
     let run = Run { place, code: body.code, env: body.env_vars.unwrap_or_default(), always_env, deadline: None };
     match interpreter.execute(&run).await {
         Ok(execution) => Ok(follow(execution, is_java, hangup)),
+        // It ran when the request came: clients tell an end under way by the connection, not by a status.
+        Err(InterpreterError::Sandbox(CoreError::Ended { .. })) => {
+            Ok(Body::from_stream(stream::once(async move { Err::<Bytes, _>(cut(hangup.as_ref())) })).into_response())
+        }
         Err(error) => Err(refused(interpreter, context.as_deref(), error)),
     }
 }

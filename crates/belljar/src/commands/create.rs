@@ -79,6 +79,11 @@ pub(crate) struct Making {
 }
 
 impl Making {
+    /// The same, from this template unless another was asked for.
+    pub(crate) fn or_template(self, template: &str) -> Self {
+        Self { template: self.template.or_else(|| Some(template.to_owned())), ..self }
+    }
+
     /// The request, as far as it goes.
     pub(crate) fn request(self) -> CreateSandbox {
         CreateSandbox {
