@@ -6,6 +6,7 @@ Needs only the SDK and its environment variables. Ends with status 1 at the firs
 import os
 import sys
 import tempfile
+import time
 import uuid
 
 from e2b import BuildException, Sandbox, Template, wait_for_port
@@ -101,7 +102,7 @@ def in_background(mark):
     info = Template.build_in_background(Template().from_template("base").skip_cache().run_cmd("sleep 2"), f"sdk-background-{mark}")
     check("it is under way", Template.get_build_status(info).status.value in ("building", "waiting"))
     while Template.get_build_status(info).status.value in ("building", "waiting"):
-        pass
+        time.sleep(0.2)
     check("it ends by itself", Template.get_build_status(info).status.value, "ready")
 
 

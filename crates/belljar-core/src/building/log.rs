@@ -4,28 +4,32 @@ use belljar_types::{BuildFailure, BuildLog, BuildPlace, LogLevel, Timestamp, esc
 
 /// The most lines that are kept; from then on they are only counted, so that those before keep their places.
 const LINES_MAX: usize = 5000;
-/// The most bytes of a line.
+/// The most bytes of a line, and of all.
 const LINE_MAX: usize = 2000;
+const BYTES_MAX: usize = 1 << 20;
 
 #[derive(Default)]
 pub(super) struct Log {
     lines: Vec<BuildLog>,
+    bytes: usize,
     left_out: u64,
 }
 
 impl Log {
     pub(super) fn say(&mut self, level: LogLevel, place: BuildPlace, text: &str) {
-        if self.lines.len() >= LINES_MAX {
+        let cut = text.floor_char_boundary(LINE_MAX);
+        if self.lines.len() >= LINES_MAX || self.bytes + cut > BYTES_MAX {
             self.left_out += 1;
             return;
         }
-        let cut = text.floor_char_boundary(LINE_MAX);
+        self.bytes += cut;
         self.lines.push(BuildLog { at: Timestamp::now(), level, place, text: text.get(..cut).unwrap_or_default().to_owned() });
     }
 
     /// The end is always told, however long the log.
     pub(super) fn failure(&mut self, failure: &BuildFailure) {
         self.lines.truncate(LINES_MAX.saturating_sub(2));
+        self.bytes = 0;
         if self.left_out > 0 {
             self.say(LogLevel::Warn, failure.place, &format!("{} more lines were left out", self.left_out + 2));
         }

@@ -29,6 +29,15 @@ pub(super) fn failed(place: BuildPlace, message: impl Into<String>) -> BuildFail
     BuildFailure { place, message: message.into(), unknown_user: None }
 }
 
+/// What all else came from.
+fn first_cause(error: &CoreError) -> String {
+    let mut cause: &dyn std::error::Error = error;
+    while let Some(source) = cause.source() {
+        cause = source;
+    }
+    cause.to_string()
+}
+
 /// Everything that the steps so far have come to.
 pub(super) struct Site<'a> {
     pub(super) service: &'a Service,
@@ -147,7 +156,11 @@ impl Site<'_> {
         let sandbox = self.sandbox(place, TemplateDefaults { start: None, ..self.defaults.clone() }).await?;
         let done = async {
             steps::perform(self, place, &sandbox, step).await?;
-            self.keep(&sandbox, step, key).await.map_err(|error| failed(place, chain(&error)))
+            self.keep(&sandbox, step, key).await.map_err(|error| {
+                // Where it lies on the host is for the log only.
+                error!(build = %self.build.id, error = chain(&error), "could not keep what a step wrote");
+                failed(place, format!("what the step wrote could not be kept: {}", first_cause(&error)))
+            })
         }
         .await;
         self.end(&sandbox).await;

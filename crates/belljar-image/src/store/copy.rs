@@ -12,7 +12,8 @@ use crate::canonical::{is_implied, is_opaque, meaningful_attributes};
 
 /// Copies what is in `from` but the paths in `leave_out`, and its attributes, to the empty directory `to`.
 pub(super) fn copy_tree(from: BorrowedFd<'_>, to: BorrowedFd<'_>, leave_out: &'static [&'static [u8]]) -> io::Result<()> {
-    let mut copier = Copier { root: rustix::io::fcntl_dupfd_cloexec(to, 0)?, linked: HashMap::new(), leave_out };
+    let root = rustix::io::fcntl_dupfd_cloexec(to, 0)?;
+    let mut copier = Copier { root, linked: HashMap::new(), linked_bytes: 0, entries: 0, depth: 0, leave_out };
     copier.directory(from, to, &mut Vec::new())
 }
 
@@ -20,11 +21,28 @@ struct Copier {
     root: OwnedFd,
     /// Files with several names: device and inode to the path of the first copy.
     linked: HashMap<(u64, u64), Vec<u8>>,
+    linked_bytes: usize,
+    entries: u64,
+    depth: usize,
     leave_out: &'static [&'static [u8]],
+}
+
+/// A sandbox may have made the tree, to be a burden: what no honest one has is refused, as it is in archives.
+const ENTRIES_MAX: u64 = 2_000_000;
+const DEPTH_MAX: usize = 256;
+const PATH_MAX: usize = 4096;
+const LINKED_BYTES_MAX: usize = 64 << 20;
+
+fn too_much(what: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, format!("the tree is {what}"))
 }
 
 impl Copier {
     fn directory(&mut self, from: BorrowedFd<'_>, to: BorrowedFd<'_>, path: &mut Vec<u8>) -> io::Result<()> {
+        self.depth += 1;
+        if self.depth > DEPTH_MAX {
+            return Err(too_much("more than 256 directories deep"));
+        }
         for entry in Dir::read_from(from)? {
             let entry = entry?;
             let name = entry.file_name().to_bytes();
@@ -36,6 +54,10 @@ impl Copier {
                 path.push(b'/');
             }
             path.extend_from_slice(name);
+            self.entries += 1;
+            if self.entries > ENTRIES_MAX || path.len() >= PATH_MAX {
+                return Err(too_much("of more than 2 million entries, or has a path of more than 4 KiB"));
+            }
             if !self.leave_out.contains(&path.as_slice()) {
                 self.entry(from, to, name, path)?;
             }
@@ -47,6 +69,7 @@ impl Copier {
         if is_implied(from)? {
             rustix::fs::fsetxattr(to, IMPLIED, b"y", XattrFlags::empty())?;
         }
+        self.depth -= 1;
         dress(from, to, &rustix::fs::fstat(from)?)
     }
 
@@ -85,6 +108,10 @@ impl Copier {
         if stat.st_nlink > 1 {
             if let Some(first) = self.linked.get(&(stat.st_dev, stat.st_ino)) {
                 return Ok(rustix::fs::linkat(&self.root, first.as_slice(), to, name, AtFlags::empty())?);
+            }
+            self.linked_bytes += path.len();
+            if self.linked_bytes > LINKED_BYTES_MAX {
+                return Err(too_much("too full of files with several names"));
             }
             self.linked.insert((stat.st_dev, stat.st_ino), path.to_vec());
         }

@@ -207,6 +207,7 @@ fn a_step_that_fails_is_told_by_its_number_and_leaves_what_was_there() {
         let cases = [
             (plan(class, vec![runs("true"), runs("echo \"\u{1b}[2Jsorry\" >&2; exit 5")]), BuildPlace::Step(2), "exit status 5"),
             (plan(class, vec![step(nobody)]), BuildPlace::Step(1), "failed to run command 'whoami': the sandbox has no user root123"),
+            (plan(class, vec![runs("for i in $(seq 300); do mkdir deep && cd deep; done")]), BuildPlace::Step(1), "256 directories deep"),
             (plan(class, vec![step(missing)]), BuildPlace::Step(1), "were sent; send them first"),
             (
                 BuildPlan { base: BuildBase::Template("nothing-here".parse().unwrap()), ..plan(class, vec![]) },
