@@ -3,6 +3,7 @@
 //! Requests refuse fields they do not know, so that a misspelt one is found. Times are RFC 3339, durations are seconds, sizes are bytes, and
 //! bytes that are not UTF-8 have a field of their own that ends in `_base64`.
 
+mod audit;
 mod code;
 mod file;
 mod process;
@@ -11,6 +12,7 @@ mod sandbox;
 mod server;
 mod template;
 
+pub(crate) use audit::*;
 pub(crate) use code::*;
 pub(crate) use file::*;
 pub(crate) use process::*;

@@ -25,6 +25,7 @@ use crate::errors::ProblemSchema;
         (name = "ports", description = "Reach programs that listen in a sandbox"),
         (name = "templates", description = "What sandboxes are made from"),
         (name = "projects", description = "Who may, and how much (administrators)"),
+        (name = "audit", description = "What happened, and whether the record of it is whole"),
         (name = "server", description = "The server itself")
     )
 )]

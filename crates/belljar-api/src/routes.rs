@@ -1,5 +1,6 @@
 //! What is answered where. Each route carries its own description, of which the OpenAPI document is made.
 
+mod audit;
 mod code;
 mod exec;
 mod file_tree;
@@ -96,6 +97,9 @@ fn keyed() -> OpenApiRouter<ApiState> {
         .routes(routes!(projects::get, projects::update, projects::remove))
         .routes(routes!(projects::keys, projects::add_key))
         .routes(routes!(projects::remove_key))
+        .routes(routes!(audit::read))
+        .routes(routes!(audit::verify))
+        .routes(routes!(audit::export))
         .routes(routes!(server::whoami))
         .routes(routes!(server::server))
 }

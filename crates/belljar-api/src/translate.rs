@@ -1,5 +1,6 @@
 //! Between what travels and the core's words. What cannot be said in them is refused here, by the name the caller used.
 
+mod audit;
 mod code;
 mod file;
 mod process;
@@ -7,6 +8,7 @@ mod project;
 mod sandbox;
 mod server;
 
+pub(crate) use audit::*;
 pub(crate) use code::*;
 pub(crate) use file::*;
 pub(crate) use process::*;

@@ -4,6 +4,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails where it stands")]
 
+#[path = "api/audit.rs"]
+mod audit;
 #[path = "api/code.rs"]
 mod code;
 #[path = "api/document.rs"]

@@ -1,7 +1,8 @@
 //! [`AuditLog`]: the log as the service sees it.
 
 use std::collections::HashMap;
-use std::os::unix::fs::DirBuilderExt;
+use std::fs::{File, OpenOptions, TryLockError};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,6 +19,10 @@ use crate::{head, read, verify};
 /// How many events may wait for the disk; whoever comes then waits too.
 const QUEUE: usize = 4096;
 
+/// A writer that is just ending gets this long to write what it was given.
+const LOCK_TRIES: u32 = 500;
+const LOCK_PAUSE: Duration = Duration::from_millis(10);
+
 /// The logs of all projects, in one directory.
 pub struct AuditLog {
     root: PathBuf,
@@ -31,15 +36,17 @@ impl AuditLog {
     pub fn open(root: &Path) -> Result<Self, AuditError> {
         let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(root);
         made.map_err(|source| AuditError::Disk { operation: "make the directory of", path: root.to_owned(), source })?;
+        let lock = alone(root)?;
         let key = Arc::new(SigningKey::open_or_make(&root.join("signing-key"))?);
         let (jobs, waiting) = mpsc::channel(QUEUE);
         let (sender, ends) = watch::channel(Ends::default());
         let writer = Writer { root: root.to_owned(), key: Arc::clone(&key), ends: sender, logs: HashMap::new() };
-        std::thread::Builder::new().name("audit".to_owned()).spawn(move || writer.work(waiting)).map_err(|source| AuditError::Disk {
-            operation: "start the writer of",
-            path: root.to_owned(),
-            source,
-        })?;
+        let work = move || {
+            writer.work(waiting);
+            drop(lock);
+        };
+        let started = std::thread::Builder::new().name("audit".to_owned()).spawn(work);
+        started.map_err(|source| AuditError::Disk { operation: "start the writer of", path: root.to_owned(), source })?;
         Ok(Self { root: root.to_owned(), key, jobs, ends })
     }
 
@@ -60,6 +67,22 @@ impl AuditLog {
     ) -> Result<T, AuditError> {
         let (directory, project) = (self.root.join(project.as_str()), project.clone());
         tokio::task::spawn_blocking(move || look(&directory, &project)).await.map_err(|_| AuditError::Closed)?
+    }
+}
+
+/// The lock that keeps a second writer away: two would each go on from an end that is no longer the end.
+fn alone(root: &Path) -> Result<File, AuditError> {
+    let path = root.join("lock");
+    let failed = |source| AuditError::Disk { operation: "lock", path: path.clone(), source };
+    let lock = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(&path).map_err(failed)?;
+    let mut patience = LOCK_TRIES;
+    loop {
+        match lock.try_lock() {
+            Ok(()) => return Ok(lock),
+            Err(TryLockError::WouldBlock) if patience > 0 => std::thread::sleep(LOCK_PAUSE),
+            Err(error) => return Err(failed(error.into())),
+        }
+        patience -= 1;
     }
 }
 

@@ -3,6 +3,7 @@
 //! [`Client`] has one method a route. What makes it more than a list of requests is in [`Follower`] and [`Feeder`]: they read a process's output and
 //! write its input by byte offset, so that a server that is restarted in between costs a pause and not a byte.
 
+mod audit;
 mod client;
 mod code;
 mod error;
@@ -20,6 +21,7 @@ mod sandboxes;
 mod server;
 mod templates;
 
+pub use audit::{AuditAsk, AuditEvents, AuditVerdict};
 pub use client::{Client, Connection};
 pub use code::{CodeLine, RunCode};
 pub use error::{ClientError, ProblemBody};

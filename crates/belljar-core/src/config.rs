@@ -41,6 +41,8 @@ pub struct ServiceConfig {
     pub restart_grace: Duration,
     /// How long ended sandboxes are remembered.
     pub keep_ended: Duration,
+    /// Whether what cannot be recorded is not done.
+    pub audit_required: bool,
 }
 
 impl Default for ServiceConfig {
@@ -62,6 +64,7 @@ impl Default for ServiceConfig {
             orphan_grace: Duration::from_secs(60),
             restart_grace: Duration::from_secs(30),
             keep_ended: Duration::from_secs(7 * 24 * 3600),
+            audit_required: true,
         }
     }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use belljar_ports::{Runtime, RuntimeError, StoreError};
-use belljar_types::{EndCause, EndReason, Sandbox, SandboxEnd, SandboxId, SandboxState, Timestamp};
+use belljar_types::{AuditAction, EndCause, EndReason, Phase, Sandbox, SandboxEnd, SandboxId, SandboxState, Timestamp};
 use tracing::{error, info, warn};
 
 use crate::chain;
@@ -40,6 +40,8 @@ impl Owner {
             SandboxState::Stopped
         };
         self.shared.counters.ended(cause);
+        let detail = self.sandbox.end.as_ref().map(|end| end.detail.clone()).unwrap_or_default();
+        self.note(AuditAction::lifecycle("end", Phase::Done, [("cause", cause.as_str().to_owned()), ("detail", detail)])).await;
         let gone = Arc::new(Sandbox { state: last, ..self.sandbox.clone() });
         self.view.send_replace(Arc::clone(&gone));
         let recorded = self.record_end(last).await;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use belljar_ports::{GuestError, RuntimeError, StoreError, TemplateError};
+use belljar_ports::{AuditError, GuestError, RuntimeError, StoreError, TemplateError};
 use belljar_types::{BuildId, Invalid, IsolationClass, KeyId, ProjectId, SandboxEnd, SandboxId, SandboxState, Scope, TemplateName};
 
 use crate::NoClass;
@@ -148,6 +148,9 @@ pub enum CoreError {
     /// The store failed or refused.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// It could not be recorded and was not done; or the record could not be read.
+    #[error("the audit log does not work")]
+    Audit(#[from] AuditError),
     /// A template was not made, found or removed.
     #[error(transparent)]
     Template(#[from] TemplateError),
@@ -184,6 +187,7 @@ impl CoreError {
             Self::Guest(GuestError::Refused { .. }) => "guest_refused",
             Self::Guest(GuestError::TooOld { .. }) | Self::Runtime(RuntimeError::Unsupported { .. }) => "unsupported",
             Self::Guest(GuestError::Misbehaved { .. }) => "guest_misbehaved",
+            Self::Audit(_) | Self::Guest(GuestError::Unrecorded(_)) => "audit_unavailable",
             Self::Guest(_) => "guest_lost",
             Self::Store(StoreError::OverQuota { .. }) => "quota_exceeded",
             Self::Store(StoreError::KeyReused { .. }) => "idempotency_key_reused",
@@ -209,7 +213,7 @@ impl CoreError {
             "quota_exceeded" => ErrorClass::Quota,
             "busy" => ErrorClass::Busy,
             "isolation_unavailable" | "unsupported" => ErrorClass::Unsupported,
-            "engine_unavailable" | "stopping" | "guest_lost" | "store_full" => ErrorClass::Unavailable,
+            "engine_unavailable" | "stopping" | "guest_lost" | "audit_unavailable" | "store_full" => ErrorClass::Unavailable,
             _ => ErrorClass::Internal,
         }
     }

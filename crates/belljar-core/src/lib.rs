@@ -6,6 +6,7 @@
 
 mod activity;
 mod admission;
+mod asking;
 mod building;
 mod caller;
 mod config;
@@ -16,6 +17,8 @@ mod owner;
 mod pausing;
 mod placement;
 mod projects;
+mod recorded;
+mod recording;
 mod recovery;
 mod request;
 mod service;
@@ -25,10 +28,11 @@ mod starting;
 mod statistics;
 mod templates;
 
+pub use asking::in_the_name_of;
 pub use belljar_ports::{
-    BuildLine, ByteStream, Capabilities, Cursor, EventStream, FileContent, FileStream, Guest, GuestConnection, GuestError, Order,
-    OutputStream, OwnedTemplate, Page, PageRequest, RuntimeError, SandboxFilter, SearchStream, SnapshotKind, StoreError, Swept,
-    TemplateError, TemplateSource,
+    AuditError, AuditPage, AuditQuery, AuditVerdict, BuildLine, ByteStream, Capabilities, Checkpoint, Cursor, EventStream, FileContent,
+    FileStream, Guest, GuestConnection, GuestError, Order, OutputStream, OwnedTemplate, Page, PageRequest, RuntimeError, SandboxFilter,
+    SearchStream, SnapshotKind, StoreError, Swept, TemplateError, TemplateSource,
 };
 pub use building::{BuildBase, BuildPlan, BuildView, PlannedStep};
 pub use caller::{Caller, Denied, NewKey, fresh_secret};

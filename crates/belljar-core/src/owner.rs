@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use belljar_ports::{Once, Reserved, Runtime, RuntimeError, SnapshotKind, StoreError};
-use belljar_types::{EndCause, Execution, Sandbox, SandboxEnd, SandboxState, Timestamp};
+use belljar_types::{Actor, AuditAction, AuditEvent, EndCause, Execution, Phase, Sandbox, SandboxEnd, SandboxState, Timestamp};
 use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot, watch};
 use tokio::time::Instant;
 use tracing::{error, info, warn};
@@ -73,6 +73,8 @@ pub(crate) struct Owner {
     pub(crate) view: watch::Sender<Arc<Sandbox>>,
     pub(crate) orders: mpsc::Receiver<Order>,
     pub(crate) activity: Arc<Activity>,
+    /// Whoever asked for what is being done; nobody when the owner acts by itself.
+    pub(crate) actor: Actor,
     lease_ends: Option<Instant>,
     wall_ends: Option<Instant>,
     /// Given back when the sandbox is gone, before anybody is told so.
@@ -85,9 +87,21 @@ impl Owner {
         let (view, seen) = watch::channel(Arc::new(sandbox.clone()));
         let (send, orders) = mpsc::channel(MAILBOX);
         let activity = Arc::new(Activity::new());
-        let handle = Handle { view: seen, orders: send, activity: Arc::clone(&activity), runtime: Arc::clone(&runtime) };
+        let handle =
+            Handle { view: seen, orders: send, activity: Arc::clone(&activity), told: Arc::default(), runtime: Arc::clone(&runtime) };
         shared.insert(sandbox.id.clone(), handle);
-        Self { shared: Arc::clone(shared), runtime, sandbox, view, orders, activity, lease_ends: None, wall_ends: None, place: Some(place) }
+        Self {
+            shared: Arc::clone(shared),
+            runtime,
+            sandbox,
+            view,
+            orders,
+            activity,
+            actor: Actor::default(),
+            lease_ends: None,
+            wall_ends: None,
+            place: Some(place),
+        }
     }
 
     /// Makes the sandbox and owns it from then on. Runs to its end even if whoever asked has gone.
@@ -95,6 +109,7 @@ impl Owner {
         let unfinished = self.shared.unfinished.token();
         let made = self.make(once.as_ref()).await;
         drop(turn);
+        self.note_making(&made).await;
         let born = matches!(made, Ok(Birth::Made(_)));
         if !born {
             self.shared.remove(&self.sandbox.id);
@@ -106,6 +121,23 @@ impl Owner {
         if born {
             self.own().await;
         }
+    }
+
+    /// Writes down what came of a request to make it. From then on the owner acts by itself.
+    async fn note_making(&mut self, made: &Result<Birth, CoreError>) {
+        let (phase, detail) = match made {
+            Ok(Birth::Made(_)) => (Phase::Done, None),
+            Ok(Birth::Before(before)) => (Phase::Done, Some(("before", before.id.to_string()))),
+            Err(failure) => (Phase::Failed, Some(("reason", chain(failure)))),
+        };
+        self.note(AuditAction::lifecycle("create", phase, detail)).await;
+        self.actor = Actor::default();
+    }
+
+    /// Writes down what the owner did.
+    pub(crate) async fn note(&self, action: AuditAction) {
+        let (project, sandbox) = (self.sandbox.project.clone(), Some(self.sandbox.id.clone()));
+        self.shared.audit.note(AuditEvent { project, sandbox, actor: self.actor.clone(), action }).await;
     }
 
     async fn make(&mut self, once: Option<&Once>) -> Result<Birth, CoreError> {

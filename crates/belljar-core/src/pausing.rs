@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use belljar_ports::{MemoryState, SnapshotKind};
-use belljar_types::{EndCause, ExecutionId, OnTimeout, Pause, PausedMemory, Sandbox, SandboxState, Timestamp};
+use belljar_types::{AuditAction, EndCause, ExecutionId, OnTimeout, Pause, PausedMemory, Phase, Sandbox, SandboxState, Timestamp};
 use tracing::{error, info};
 
 use crate::owner::{Next, Order, Owner, because, killed};
@@ -24,7 +24,10 @@ impl Owner {
         }
         let keep = if self.runtime.capabilities().pause.is_some() { SnapshotKind::Memory } else { SnapshotKind::Filesystem };
         match self.pause(keep).await {
-            Ok(_) => Next::Again,
+            Ok(_) => {
+                self.note(AuditAction::lifecycle("pause", Phase::Done, [("cause", cause.as_str().to_owned())])).await;
+                Next::Again
+            }
             Err(failure) => {
                 error!(sandbox = %self.sandbox.id, error = chain(&failure), "could not pause a sandbox whose time ran out; ending it");
                 Next::End(cause, format!("{detail}, and it could not be paused"), None)

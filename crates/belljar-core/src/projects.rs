@@ -1,12 +1,13 @@
 //! Projects and keys: verbs for administrators.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use belljar_ports::StoreError;
-use belljar_types::{ApiKey, Invalid, KeyId, Project, ProjectId, Quota, Scope, Secret, Timestamp};
+use belljar_types::{ApiKey, AuditAction, Invalid, KeyId, Phase, Project, ProjectId, Quota, Scope, Secret, Timestamp, audit_text};
 
 use crate::caller::{fresh_secret, hash};
+use crate::recording::event;
 use crate::{Caller, CoreError, NewKey, Service};
 
 /// The project that is there from the first start.
@@ -54,7 +55,8 @@ impl Service {
     pub async fn add_project(&self, caller: &Caller, id: ProjectId, quota: Option<Quota>) -> Result<Project, CoreError> {
         caller.require(Scope::Admin)?;
         let project = Project { id, quota: quota.unwrap_or_default(), created_at: Timestamp::now() };
-        self.shared.store.add_project(&project).await?;
+        let action = access("add_project", project.id.as_str());
+        self.recorded(caller, None, action, async { Ok(self.shared.store.add_project(&project).await?) }).await?;
         Ok(project)
     }
 
@@ -78,7 +80,8 @@ impl Service {
     pub async fn set_quota(&self, caller: &Caller, id: &ProjectId, quota: Quota) -> Result<Project, CoreError> {
         caller.require(Scope::Admin)?;
         let project = self.project(caller, id).await?;
-        self.shared.store.set_quota(id, &quota).await?;
+        let action = access("set_quota", id.as_str());
+        self.recorded(caller, None, action, async { Ok(self.shared.store.set_quota(id, &quota).await?) }).await?;
         Ok(Project { quota, ..project })
     }
 
@@ -89,7 +92,8 @@ impl Service {
             return Err(Invalid::new("project", "a project other than the default one, which always stays", id.as_str()).into());
         }
         self.project(caller, id).await?;
-        self.shared.store.remove_project(id).await?;
+        let action = access("remove_project", id.as_str());
+        self.recorded(caller, None, action, async { Ok(self.shared.store.remove_project(id).await?) }).await?;
         self.keys.forget_all();
         Ok(())
     }
@@ -98,7 +102,10 @@ impl Service {
     pub async fn add_key(&self, caller: &Caller, request: NewKeyRequest) -> Result<NewKey, CoreError> {
         caller.require(Scope::Admin)?;
         self.project(caller, &request.project).await?;
-        self.make_key(request).await
+        let subject = format!("{} ({})", request.project, request.scopes.iter().map(|scope| scope.as_str()).collect::<Vec<_>>().join(", "));
+        let made = self.recorded(caller, None, access("add_key", &subject), self.make_key(request)).await?;
+        self.shared.audit.note(event(caller, None, access("key", made.key.id.as_str())(Phase::Done))).await;
+        Ok(made)
     }
 
     /// All keys, or those of one project.
@@ -118,7 +125,8 @@ impl Service {
                 Invalid::new("key", "another key than the one that asks, or nobody might be left to make a new one", id.as_str()).into()
             );
         }
-        let removed = self.shared.store.remove_key(id).await?;
+        let action = access("remove_key", id.as_str());
+        let removed = self.recorded(caller, None, action, async { Ok(self.shared.store.remove_key(id).await?) }).await?;
         self.keys.forget_all();
         if removed { Ok(()) } else { Err(CoreError::NoKey { id: id.clone() }) }
     }
@@ -150,4 +158,10 @@ impl Service {
         self.shared.store.add_key(&key, &hash).await?;
         Ok(key)
     }
+}
+
+/// A change of who may do what.
+fn access(verb: &'static str, subject: &str) -> impl Fn(Phase) -> AuditAction + use<> {
+    let subject = audit_text(subject.as_bytes());
+    move |phase| AuditAction::Access { verb: verb.to_owned(), phase, subject: subject.clone(), detail: BTreeMap::new() }
 }

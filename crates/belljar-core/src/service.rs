@@ -3,9 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use belljar_ports::{Capacity, Once, Page, PageRequest, Runtime, SandboxFilter, SnapshotKind, Store, StoreError, Templates};
+use belljar_ports::{Audit, Capacity, Once, Page, PageRequest, Runtime, SandboxFilter, SnapshotKind, Store, StoreError, Templates};
 use belljar_types::{
-    EngineReport, ExecutionId, Sandbox, SandboxEnd, SandboxId, SandboxSpec, SandboxState, Scope, Template, Timestamp, Usage,
+    AuditAction, EngineReport, ExecutionId, Phase, Sandbox, SandboxEnd, SandboxId, SandboxSpec, SandboxState, Scope, Template, Timestamp,
+    Usage,
 };
 use tokio::sync::oneshot;
 use tracing::warn;
@@ -13,6 +14,8 @@ use tracing::warn;
 use crate::admission::Admission;
 use crate::caller::Keys;
 use crate::owner::{Birth, Order, Owner, Reply};
+use crate::recorded::{Recorded, Witness};
+use crate::recording::{Recorder, actor, event, outcome};
 use crate::request::{CreateSandbox, Lease, SandboxChange};
 use crate::shared::{Engine, Handle, Shared};
 use crate::statistics::Counters;
@@ -28,6 +31,8 @@ pub struct Parts {
     pub templates: Arc<dyn Templates>,
     /// How much the host can hold.
     pub capacity: Arc<dyn Capacity>,
+    /// Where what happens is written down.
+    pub audit: Arc<dyn Audit>,
     /// What the operator decided.
     pub config: ServiceConfig,
 }
@@ -56,7 +61,8 @@ impl Service {
         }
         let epoch = parts.store.begin_epoch().await?;
         let admission = Admission::new(&parts.config, parts.capacity);
-        let shared = Arc::new(Shared::new(parts.store, engines, parts.templates, admission, parts.config, epoch));
+        let audit = Recorder::new(parts.audit, parts.config.audit_required);
+        let shared = Arc::new(Shared::new(parts.store, engines, parts.templates, admission, audit, parts.config, epoch));
         recovery::recover(&shared).await?;
         let service = Arc::new(Self { shared, keys: Keys::default() });
         service.give_up_builds().await;
@@ -134,7 +140,11 @@ impl Service {
             Ok(admitted) => admitted,
             Err(full) => return self.answer_again_or(full, &sandbox.project, once.as_ref()).await,
         };
-        let owner = Owner::new(&self.shared, Arc::clone(&engine.runtime), sandbox, place);
+        let about = [("template", sandbox.template.to_string()), ("class", sandbox.class.to_string())];
+        let intent = AuditAction::lifecycle("create", Phase::Intent, about);
+        self.shared.audit.intend(event(caller, Some(&sandbox.id), intent)).await?;
+        let mut owner = Owner::new(&self.shared, Arc::clone(&engine.runtime), sandbox, place);
+        owner.actor = actor(caller);
         let (reply, answer) = oneshot::channel();
         tokio::spawn(owner.make_and_own(once, turn, reply));
         match answer.await.map_err(|_owner_died| CoreError::Stopping)?? {
@@ -203,6 +213,7 @@ impl Service {
     pub async fn kill(&self, caller: &Caller, id: &SandboxId) -> Result<Arc<Sandbox>, CoreError> {
         caller.require(Scope::Use)?;
         if let Some(handle) = self.handle(caller, id) {
+            self.shared.audit.tell(event(caller, Some(id), AuditAction::lifecycle("kill", Phase::Intent, []))).await;
             let (reply, answer) = oneshot::channel();
             if handle.orders.send(Order::Kill(reply)).await.is_ok()
                 && let Ok(answer) = answer.await
@@ -248,10 +259,14 @@ impl Service {
         order: impl FnOnce(Reply<Arc<Sandbox>>) -> Order,
     ) -> Result<Arc<Sandbox>, CoreError> {
         if let Some(handle) = self.handle(caller, id) {
+            let word = verb.split(' ').next().unwrap_or(verb);
+            let action = |phase| AuditAction::lifecycle(word, phase, []);
+            self.shared.audit.intend(event(caller, Some(id), action(Phase::Intent))).await?;
             let (reply, answer) = oneshot::channel();
             if handle.orders.send(order(reply)).await.is_ok()
                 && let Ok(answer) = answer.await
             {
+                self.shared.audit.note(event(caller, Some(id), action(outcome(&answer)))).await;
                 return answer;
             }
         }
@@ -277,7 +292,9 @@ impl Service {
         match sandbox.state {
             SandboxState::Running => {
                 let guest = handle.runtime.guest(id).await?;
-                Ok(Session::new(guest, handle.view, handle.activity))
+                let unwritten = event(caller, Some(id), AuditAction::Log { detail: String::new() });
+                let witness = Witness::new(self.shared.audit.clone(), unwritten, handle.told);
+                Ok(Session::new(Arc::new(Recorded::new(guest, witness)), handle.view, handle.activity))
             }
             _ => Err(ended(&sandbox, "use it")),
         }

@@ -13,6 +13,8 @@ use crate::activity::Activity;
 use crate::admission::Admission;
 use crate::building::Builds;
 use crate::owner::Order;
+use crate::recorded::Told;
+use crate::recording::Recorder;
 use crate::statistics::Counters;
 use crate::{CoreError, ServiceConfig};
 
@@ -29,6 +31,7 @@ pub(crate) struct Handle {
     pub(crate) view: watch::Receiver<Arc<Sandbox>>,
     pub(crate) orders: mpsc::Sender<Order>,
     pub(crate) activity: Arc<Activity>,
+    pub(crate) told: Arc<Told>,
     pub(crate) runtime: Arc<dyn Runtime>,
 }
 
@@ -38,6 +41,7 @@ pub(crate) struct Shared {
     pub(crate) engines: Vec<Engine>,
     pub(crate) templates: Arc<dyn Templates>,
     pub(crate) admission: Arc<Admission>,
+    pub(crate) audit: Recorder,
     pub(crate) config: ServiceConfig,
     pub(crate) epoch: Epoch,
     pub(crate) counters: Counters,
@@ -55,6 +59,7 @@ impl Shared {
         engines: Vec<Engine>,
         templates: Arc<dyn Templates>,
         admission: Arc<Admission>,
+        audit: Recorder,
         config: ServiceConfig,
         epoch: Epoch,
     ) -> Self {
@@ -63,6 +68,7 @@ impl Shared {
             engines,
             templates,
             admission,
+            audit,
             config,
             epoch,
             counters: Counters::default(),

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use belljar_ports::{BuildLine, OwnedTemplate, Swept, TemplateSource};
-use belljar_types::{ProjectId, Scope, Template, TemplateName};
+use belljar_types::{AuditAction, Phase, ProjectId, Scope, Template, TemplateName};
 use tokio::sync::mpsc;
 
 use crate::{Caller, CoreError, Service};
@@ -34,7 +34,8 @@ impl Service {
     ) -> Result<Template, CoreError> {
         let owner = template_owner(caller, shared)?;
         self.shared.refuse_if_stopping()?;
-        Ok(self.shared.templates.make(owner, name, source, lines).await?)
+        self.recorded(caller, None, template("make", name), async { Ok(self.shared.templates.make(owner, name, source, lines).await?) })
+            .await
     }
 
     /// Gives a template of the caller's project, or the server's, one more name in the project; it shares all layers.
@@ -58,7 +59,12 @@ impl Service {
     /// Removes a template. Sandboxes made from it are not touched.
     pub async fn remove_template(&self, caller: &Caller, name: &TemplateName, shared: bool) -> Result<(), CoreError> {
         let owner = template_owner(caller, shared)?;
-        if self.shared.templates.remove(owner, name).await? { Ok(()) } else { Err(CoreError::NoTemplate { name: name.clone() }) }
+        let removing = async { Ok(self.shared.templates.remove(owner, name).await?) };
+        if self.recorded(caller, None, template("remove", name), removing).await? {
+            Ok(())
+        } else {
+            Err(CoreError::NoTemplate { name: name.clone() })
+        }
     }
 
     /// Removes layers that no template and no live sandbox refers to; or only says which.
@@ -79,4 +85,9 @@ impl Service {
 fn template_owner(caller: &Caller, shared: bool) -> Result<Option<&ProjectId>, CoreError> {
     caller.require(if shared { Scope::Admin } else { Scope::Templates })?;
     Ok((!shared).then_some(&caller.project))
+}
+
+fn template(verb: &'static str, name: &TemplateName) -> impl Fn(Phase) -> AuditAction + use<> {
+    let name = name.to_string();
+    move |phase| AuditAction::Template { verb: verb.to_owned(), phase, name: name.clone() }
 }

@@ -11,7 +11,7 @@ use axum::extract::{MatchedPath, Request, State};
 use axum::http::{Method, StatusCode, Uri, header};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
-use belljar_core::Service;
+use belljar_core::{Service, in_the_name_of};
 use belljar_types::{SandboxId, escape_untrusted};
 use futures_util::FutureExt;
 use tracing::Instrument;
@@ -123,7 +123,8 @@ async fn frame(State(front): State<Arc<Front>>, mut request: Request, next: Next
     request.extensions_mut().insert(id.clone());
     request.extensions_mut().insert(about.clone());
     front.metrics.began();
-    let answer = AssertUnwindSafe(Arc::clone(&front).answer(request, next)).catch_unwind().instrument(span.clone());
+    let answer = AssertUnwindSafe(in_the_name_of(id.as_str(), Arc::clone(&front).answer(request, next)));
+    let answer = answer.catch_unwind().instrument(span.clone());
     let mut response = answer.await.unwrap_or_else(|_| {
         let detail = "something in the server broke; its log has more under this request id";
         Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", detail).into_response()

@@ -84,6 +84,9 @@ pub enum GuestError {
         #[source]
         source: std::io::Error,
     },
+    /// It would have had to be recorded first, and that was not possible. Nothing was done.
+    #[error("it was not done, because it could not be recorded")]
+    Unrecorded(#[source] crate::AuditError),
     /// The agent broke the protocol; its connection was closed.
     #[error("the agent broke the protocol while asked to {operation}: {detail}")]
     Misbehaved {

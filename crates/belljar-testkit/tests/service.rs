@@ -4,6 +4,8 @@
 //! server would that was thought dead, and must change nothing any more.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+#[path = "service/audit.rs"]
+mod audit;
 #[path = "service/building.rs"]
 mod building;
 #[path = "service/fencing.rs"]

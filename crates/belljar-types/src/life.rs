@@ -155,6 +155,22 @@ pub enum EndCause {
     Lost,
 }
 
+impl EndCause {
+    /// The word for programs.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Requested => "requested",
+            Self::LeaseExpired => "lease-expired",
+            Self::Idle => "idle",
+            Self::WallTime => "wall-time",
+            Self::OutOfMemory => "out-of-memory",
+            Self::Exited => "exited",
+            Self::NotMade => "not-made",
+            Self::Lost => "lost",
+        }
+    }
+}
+
 impl From<EndReason> for EndCause {
     fn from(reason: EndReason) -> Self {
         match reason {

@@ -51,6 +51,9 @@ pub(crate) enum CommandError {
     /// The command line makes no sense, in a way that only its words together show.
     #[error("{what}")]
     Usage { what: String, hint: &'static str },
+    /// The record of what happened is not as it was written.
+    #[error("the audit log is damaged: {}", faults.join("; "))]
+    AuditDamaged { faults: Vec<String> },
     /// The output is no longer wanted.
     #[error(transparent)]
     Silent(#[from] Silent),

@@ -7,6 +7,7 @@
 //! | 2 | wrong usage |
 //! | 125 | Belljar's own failure in `exec`, `code` and `shell`; `exec` and `shell` otherwise end with the code of what they ran, 128 + n for signal n |
 
+mod audit;
 mod code;
 mod completions;
 mod cp;
@@ -59,6 +60,8 @@ pub(crate) enum Command {
     Project(project::Command),
     #[command(subcommand)]
     Key(key::Command),
+    #[command(subcommand)]
+    Audit(audit::Command),
     Gc(gc::Arguments),
     Completions(completions::Arguments),
 }
@@ -85,6 +88,7 @@ pub(crate) async fn run(command: Command) -> ExitCode {
         Command::Template(command) => template::run(command).await,
         Command::Project(command) => project::run(command).await,
         Command::Key(command) => key::run(command).await,
+        Command::Audit(command) => audit::run(command).await,
         Command::Gc(arguments) => gc::run(arguments).await,
         Command::Completions(arguments) => completions::run(&arguments),
     };

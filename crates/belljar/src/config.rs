@@ -65,6 +65,8 @@ pub(crate) struct Config {
     pub(crate) sandboxes: SandboxesConfig,
     /// The host's side of sandboxes.
     pub(crate) host: HostSection,
+    /// The record of what happens.
+    pub(crate) audit: AuditSection,
     /// What is logged.
     pub(crate) log: LogConfig,
 }
@@ -170,6 +172,20 @@ pub(crate) struct HostSection {
     pub(crate) default_registry: Option<String>,
 }
 
+/// `[audit]`
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct AuditSection {
+    /// Whether what cannot be recorded is not done.
+    pub(crate) required: bool,
+}
+
+impl Default for AuditSection {
+    fn default() -> Self {
+        Self { required: true }
+    }
+}
+
 /// `[log]`
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -251,6 +267,7 @@ impl Config {
             orphan_grace: time(own.orphan_grace, base.orphan_grace),
             restart_grace: time(own.restart_grace, base.restart_grace),
             keep_ended: time(own.keep_ended, base.keep_ended),
+            audit_required: self.audit.required,
         })
     }
 }
@@ -282,7 +299,8 @@ mod tests {
     }
 
     const PAGE: &str = include_str!("../../../docs/reference/configuration.md");
-    const SECTIONS: [&str; 7] = ["server", "store", "sandboxes", "sandboxes.default_limits", "sandboxes.max_limits", "host", "log"];
+    const SECTIONS: [&str; 8] =
+        ["server", "store", "sandboxes", "sandboxes.default_limits", "sandboxes.max_limits", "host", "audit", "log"];
 
     /// The keys that a section takes, as the refusal of an unknown one lists them.
     fn keys_of(section: &str) -> Vec<String> {

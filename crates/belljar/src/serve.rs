@@ -69,7 +69,9 @@ pub(crate) async fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
     let server = Server::bind(&[listen(&config.server)?], limits(&config.server)).await?;
     let machine = compose::open(&data_dir, &config.host).await?;
     let store = belljar_store::open(&config.store_url()).await?;
-    let parts = Parts { store, engines: machine.engines, templates: machine.templates, capacity: machine.capacity, config: service_config };
+    let audit = Arc::new(belljar_audit::AuditLog::open(&data_dir.join("audit"))?);
+    let parts =
+        Parts { store, engines: machine.engines, templates: machine.templates, capacity: machine.capacity, audit, config: service_config };
     let service = Service::start(parts).await?;
     make_first_key(&service, &data_dir).await?;
     let metrics = Arc::new(Metrics::default());

@@ -16,10 +16,10 @@ const ENGINE: &[&str] = &["ports", "types", "guest-client", "guest-protocol", "l
 fn may_use(short_name: &str) -> Option<&'static [&'static str]> {
     Some(match short_name {
         "types" | "linux" | "vmm" | "xtask" => &[],
-        "ports" | "policy" | "guest-protocol" => &["types"],
+        "ports" | "policy" | "guest-protocol" | "output" => &["types"],
         "core" => &["types", "ports"],
         "http" | "interpreter" => &["types", "core"],
-        "api" => &["types", "core", "http", "interpreter"],
+        "api" => &["types", "core", "http", "interpreter", "output"],
         dialect if dialect.starts_with("dialect-") => &["types", "core", "http", "interpreter"],
         "guest-line" => &["types", "guest-protocol"],
         "guest" => &["types", "guest-protocol", "guest-line", "linux"],

@@ -62,6 +62,46 @@ pub(crate) struct StartRequest {
     pub(crate) spool: SpoolRequest,
 }
 
+/// How output is made fit to be read, by a person, a program or a model.
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct OutputRequest {
+    /// What becomes of terminal escapes, control and hidden characters: `strip` (default), `show` (written so that they can be seen) or `keep`.
+    #[schema(example = "strip")]
+    pub(crate) escapes: Option<String>,
+    /// Values that must not appear: each is replaced by `***`, also in hexadecimal and base64. At most 64, of 6 bytes or more.
+    #[serde(default)]
+    #[schema(example = json!(["a-secret-value"]))]
+    pub(crate) mask: Vec<String>,
+}
+
+/// Where output came from. It is data, whatever it says.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Provenance)]
+pub(crate) struct ProvenanceView {
+    /// Always `untrusted`.
+    #[schema(example = "untrusted")]
+    pub(crate) trust: &'static str,
+    /// The sandbox.
+    pub(crate) sandbox: String,
+    /// The process that wrote it.
+    pub(crate) process: String,
+}
+
+/// What was done to a stream to make it fit to be read.
+#[derive(Debug, Clone, Copy, Serialize, ToSchema)]
+#[schema(as = Cleaning)]
+pub(crate) struct CleaningView {
+    /// Bytes that came.
+    pub(crate) bytes: u64,
+    /// Escapes and control characters taken out or shown.
+    pub(crate) escapes: u64,
+    /// How often a value was masked.
+    pub(crate) masked: u64,
+    /// How often something was not UTF-8 and was replaced.
+    pub(crate) invalid: u64,
+}
+
 /// A command to run to its end.
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -85,6 +125,8 @@ pub(crate) struct ExecRequest {
     /// Kill it after this many seconds.
     #[schema(example = 60.0)]
     pub(crate) timeout_seconds: Option<f64>,
+    /// Make the output fit to be read: without terminal escapes, as UTF-8, with secrets masked. As it came when left out.
+    pub(crate) output: Option<OutputRequest>,
     /// Bytes of each stream that are given back, 0 to 16777216; 1 MiB when left out. Of more, the first and the last half are kept.
     #[schema(example = 1048576, maximum = 16777216)]
     pub(crate) max_output_bytes: Option<u32>,
@@ -142,6 +184,14 @@ pub(crate) struct ExecResult {
     /// `utf-8`, or `base64` if the bytes are not text.
     #[schema(example = "utf-8")]
     pub(crate) stderr_encoding: &'static str,
+    /// Where all this came from.
+    pub(crate) provenance: ProvenanceView,
+    /// What was done to standard output, if `output` was asked for.
+    #[schema(required = true)]
+    pub(crate) stdout_cleaning: Option<CleaningView>,
+    /// What was done to standard error, if `output` was asked for.
+    #[schema(required = true)]
+    pub(crate) stderr_cleaning: Option<CleaningView>,
     /// Which bytes of standard output were left out between its two halves.
     #[schema(required = true)]
     pub(crate) stdout_omitted: Option<OmittedView>,

@@ -3,12 +3,13 @@
 use axum::Json;
 use belljar_core::{GuestError, OutputStream, Session};
 use belljar_http::{JsonBody, Problem};
+use belljar_output::Provenance;
 use belljar_types::{ExitStatus, Invalid, OutputEvent, ProcessId, Signal, StreamKind};
 use bytes::Bytes;
 use futures_util::StreamExt;
 
-use super::keep::Kept;
-use crate::dto::{ExecRequest, ExecResult};
+use super::keep::Gathered;
+use crate::dto::{ExecRequest, ExecResult, ProvenanceView};
 use crate::errors::Problems;
 use crate::extract::Opened;
 use crate::stream::how_it_ended;
@@ -29,11 +30,12 @@ const BODY_LIMIT: usize = 8 << 20;
 )]
 pub(crate) async fn exec(sandbox: Opened, JsonBody(mut request): JsonBody<ExecRequest, BODY_LIMIT>) -> Result<Json<ExecResult>, Problem> {
     let room = translate::bounded("max_output_bytes", request.max_output_bytes, DEFAULT_KEPT, 0, MOST_KEPT)? as usize;
+    let hygiene = request.output.take().map(|asked| translate::hygiene(asked, room)).transpose()?;
     let input = input(&mut request)?;
     let spec = translate::exec(request)?;
     let (info, stream) = sandbox.ask(sandbox.session.start_attached(&spec)).await?;
     let running = Running { session: sandbox.session.clone(), id: Some(info.id.clone()) };
-    let (mut stdout, mut stderr) = (Kept::new(room), Kept::new(room));
+    let (mut stdout, mut stderr) = (Gathered::new(room, hygiene.as_ref()), Gathered::new(room, hygiene.as_ref()));
     let reading = read(stream, &mut stdout, &mut stderr);
     let ended = match input {
         None => reading.await,
@@ -52,20 +54,27 @@ pub(crate) async fn exec(sandbox: Opened, JsonBody(mut request): JsonBody<ExecRe
         Ok(None) => return Err(how_it_ended(&sandbox.session).into()),
         Err(error) => return Err(sandbox.session.explain(error).await.into()),
     };
-    let (stdout, stdout_encoding, stdout_omitted) = stdout.finish();
-    let (stderr, stderr_encoding, stderr_omitted) = stderr.finish();
+    let (stdout, stderr) = (stdout.finish(), stderr.finish());
+    let provenance = Provenance::of(sandbox.id, info.id.clone());
     Ok(Json(ExecResult {
         process: info.id.to_string(),
         exit_code: exit.exit_code,
         signal: exit.signal,
         cause: exit.cause,
-        stdout,
-        stderr,
-        stdout_encoding,
-        stderr_encoding,
-        stdout_omitted,
-        stderr_omitted,
-        truncated: stdout_omitted.is_some() || stderr_omitted.is_some(),
+        provenance: ProvenanceView {
+            trust: provenance.trust,
+            sandbox: provenance.sandbox.to_string(),
+            process: provenance.process.to_string(),
+        },
+        truncated: stdout.omitted.is_some() || stderr.omitted.is_some(),
+        stdout: stdout.text,
+        stderr: stderr.text,
+        stdout_encoding: stdout.encoding,
+        stderr_encoding: stderr.encoding,
+        stdout_cleaning: stdout.cleaning,
+        stderr_cleaning: stderr.cleaning,
+        stdout_omitted: stdout.omitted,
+        stderr_omitted: stderr.omitted,
     }))
 }
 
@@ -79,7 +88,7 @@ fn input(request: &mut ExecRequest) -> Result<Option<Bytes>, Invalid> {
     }
 }
 
-async fn read(mut stream: OutputStream, stdout: &mut Kept, stderr: &mut Kept) -> Result<Option<ExitStatus>, GuestError> {
+async fn read(mut stream: OutputStream, stdout: &mut Gathered, stderr: &mut Gathered) -> Result<Option<ExitStatus>, GuestError> {
     while let Some(event) = stream.next().await {
         match event? {
             OutputEvent::Data { stream: StreamKind::Stdout, bytes, .. } => stdout.push(&bytes),

@@ -2,7 +2,9 @@
 
 use std::collections::VecDeque;
 
-use crate::dto::OmittedView;
+use belljar_output::{Cleaner, Hygiene};
+
+use crate::dto::{CleaningView, OmittedView};
 use crate::translate::to_base64;
 
 /// Keeps the first and the last bytes.
@@ -46,6 +48,58 @@ impl Kept {
         match String::from_utf8(bytes) {
             Ok(text) => (text, "utf-8", omitted),
             Err(error) => (to_base64(error.as_bytes()), "base64", omitted),
+        }
+    }
+}
+
+/// A stream that is kept as it came, or made fit to be read.
+pub(crate) enum Gathered {
+    AsItCame(Kept),
+    Clean(Box<Cleaner>),
+}
+
+/// What became of a stream.
+pub(crate) struct Whole {
+    pub(crate) text: String,
+    pub(crate) encoding: &'static str,
+    pub(crate) omitted: Option<OmittedView>,
+    pub(crate) cleaning: Option<CleaningView>,
+}
+
+impl Gathered {
+    pub(crate) fn new(room: usize, hygiene: Option<&Hygiene>) -> Self {
+        match hygiene {
+            None => Self::AsItCame(Kept::new(room)),
+            Some(hygiene) => Self::Clean(Box::new(Cleaner::new(hygiene))),
+        }
+    }
+
+    pub(crate) fn push(&mut self, bytes: &[u8]) {
+        match self {
+            Self::AsItCame(kept) => kept.push(bytes),
+            Self::Clean(cleaner) => cleaner.push(bytes),
+        }
+    }
+
+    pub(crate) fn skip(&mut self, count: u64) {
+        match self {
+            Self::AsItCame(kept) => kept.skip(count),
+            Self::Clean(cleaner) => cleaner.skip(count),
+        }
+    }
+
+    pub(crate) fn finish(self) -> Whole {
+        match self {
+            Self::AsItCame(kept) => {
+                let (text, encoding, omitted) = kept.finish();
+                Whole { text, encoding, omitted, cleaning: None }
+            }
+            Self::Clean(cleaner) => {
+                let clean = cleaner.finish();
+                let omitted = clean.omitted.map(|(from, to)| OmittedView { from, to });
+                let cleaning = CleaningView { bytes: clean.bytes, escapes: clean.escapes, masked: clean.masked, invalid: clean.invalid };
+                Whole { text: clean.text, encoding: "utf-8", omitted, cleaning: Some(cleaning) }
+            }
         }
     }
 }

@@ -1,12 +1,17 @@
 //! Processes: what to start, how they ended, signals by name.
 
+use belljar_output::{Escapes, Hygiene, Mask};
 use belljar_types::{
-    ExitStatus, GuestPath, Invalid, KillCause, Offsets, Overflow, ProcessId, ProcessInfo, ProcessSpec, PtySize, Signal, SpoolPolicy,
-    StreamKind, Termination, Timestamp,
+    ExitStatus, GuestPath, Invalid, KillCause, Offsets, Overflow, ProcessId, ProcessInfo, ProcessSpec, PtySize, Secret, Signal,
+    SpoolPolicy, StreamKind, Termination, Timestamp,
 };
 
 use super::{fractional_seconds, moment, renamed, word};
-use crate::dto::{ExecRequest, ExitView, OffsetsView, ProcessView, PtyRequest, SignalWord, SpoolRequest, StartRequest};
+use crate::dto::{ExecRequest, ExitView, OffsetsView, OutputRequest, ProcessView, PtyRequest, SignalWord, SpoolRequest, StartRequest};
+
+/// What may be masked in one answer.
+const MOST_MASKED: usize = 64;
+const MASKABLE: std::ops::RangeInclusive<usize> = 6..=4096;
 
 /// Program and arguments from the two ways to say them.
 fn argv(argv: Option<Vec<String>>, command: Option<String>) -> Result<Vec<Vec<u8>>, Invalid> {
@@ -71,6 +76,17 @@ pub(crate) fn exec(request: ExecRequest) -> Result<ProcessSpec, Invalid> {
         spool: SpoolPolicy { overflow: Overflow::Slow, ..SpoolPolicy::default() },
         ..ProcessSpec::new(argv(request.argv, request.command)?)
     })
+}
+
+/// How output is to be treated.
+pub(crate) fn hygiene(asked: OutputRequest, room: usize) -> Result<Hygiene, Invalid> {
+    let words = [("strip", Escapes::Strip), ("show", Escapes::Show), ("keep", Escapes::Keep)];
+    let escapes = asked.escapes.as_deref().map_or(Ok(Escapes::default()), |text| word("output.escapes", text, &words))?;
+    if asked.mask.len() > MOST_MASKED || asked.mask.iter().any(|value| !MASKABLE.contains(&value.len())) {
+        return Err(Invalid::new("output.mask", format!("at most {MOST_MASKED} values of 6 to 4096 bytes"), "***"));
+    }
+    let secrets: Vec<Secret<String>> = asked.mask.into_iter().map(Secret::new).collect();
+    Ok(Hygiene { escapes, mask: Mask::new(&secrets), room })
 }
 
 pub(crate) fn exit_view(exit: ExitStatus) -> ExitView {

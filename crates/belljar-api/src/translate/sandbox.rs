@@ -7,8 +7,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use belljar_core::{CreateSandbox, Cursor, Lease, Order, PageRequest, PartialLimits, SandboxChange, SandboxFilter, SnapshotKind};
 use belljar_types::{
-    EndCause, GuestMetrics, Invalid, Limits, ListeningPort, Network, OnTimeout, PausedMemory, PrivilegePolicy, Sandbox, SandboxState,
-    Timestamp, Usage,
+    GuestMetrics, Invalid, Limits, ListeningPort, Network, OnTimeout, PausedMemory, PrivilegePolicy, Sandbox, SandboxState, Timestamp,
+    Usage,
 };
 
 use super::{moment, seconds, word};
@@ -94,19 +94,6 @@ pub(crate) fn limits_view(limits: &Limits) -> LimitsView {
     }
 }
 
-fn cause_word(cause: EndCause) -> &'static str {
-    match cause {
-        EndCause::Requested => "requested",
-        EndCause::LeaseExpired => "lease-expired",
-        EndCause::Idle => "idle",
-        EndCause::WallTime => "wall-time",
-        EndCause::OutOfMemory => "out-of-memory",
-        EndCause::Exited => "exited",
-        EndCause::NotMade => "not-made",
-        EndCause::Lost => "lost",
-    }
-}
-
 pub(crate) fn sandbox_view(sandbox: &Sandbox) -> SandboxView {
     SandboxView {
         id: sandbox.id.to_string(),
@@ -139,7 +126,7 @@ pub(crate) fn sandbox_view(sandbox: &Sandbox) -> SandboxView {
         },
         auto_resume: sandbox.auto_resume,
         pause: sandbox.pause.map(|pause| PauseView { since: moment(pause.since), memory: memory_word(pause.memory) }),
-        end: sandbox.end.as_ref().map(|end| EndView { cause: cause_word(end.cause), detail: end.detail.clone(), at: moment(end.at) }),
+        end: sandbox.end.as_ref().map(|end| EndView { cause: end.cause.as_str(), detail: end.detail.clone(), at: moment(end.at) }),
     }
 }
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use axum::body::{Body, Bytes};
 use axum::http::{HeaderMap, Method, Request, Response, StatusCode, header};
 use belljar_api::ApiState;
+use belljar_audit::AuditLog;
 use belljar_core::{Parts, Service, ServiceConfig, SharedKernel};
 use belljar_host::HostRoom;
 use belljar_http::{Front, Gate, GuestLog, Listen, Metrics, PortTokens, ServeLimits, Server};
@@ -52,6 +53,7 @@ impl Scene {
             engines: vec![lab.runtime(IsolationClass::Container)],
             templates: Arc::new(Catalog::new(layers, CatalogOptions::default())),
             capacity: Arc::new(HostRoom::new(&lab.data_dir).unwrap()),
+            audit: Arc::new(AuditLog::open(&directory.join("audit")).unwrap()),
             config,
         };
         let service = Service::start(parts).await.unwrap();

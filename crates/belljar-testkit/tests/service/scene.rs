@@ -4,10 +4,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use belljar_audit::AuditLog;
 use belljar_core::{Caller, CoreError, CreateSandbox, NewKeyRequest, Parts, Service, ServiceConfig, SharedKernel, fresh_secret};
 use belljar_host::HostRoom;
 use belljar_image::{Catalog, CatalogOptions, LayerStore};
-use belljar_ports::Store;
+use belljar_ports::{Audit, Store};
 use belljar_store::SqliteStore;
 use belljar_testkit::Lab;
 use belljar_types::{IsolationClass, IsolationRequest, Sandbox, SandboxId, Scope};
@@ -36,6 +37,7 @@ pub(crate) struct Scene {
     pub(crate) service: Arc<Service>,
     pub(crate) admin: Caller,
     pub(crate) config: ServiceConfig,
+    pub(crate) audit: Arc<AuditLog>,
     directory: tempfile::TempDir,
 }
 
@@ -50,17 +52,36 @@ impl Scene {
         let lab = Lab::get().await;
         let directory = tempfile::tempdir().unwrap();
         let store = Arc::new(SqliteStore::open(&directory.path().join("belljar.db")).await.unwrap());
-        let service = start(lab, &store, classes, config.clone()).await;
+        let audit = Arc::new(AuditLog::open(&directory.path().join("audit")).unwrap());
+        let service = start(lab, &store, &audit, classes, config.clone()).await;
         let secret = fresh_secret();
         assert!(service.bootstrap(&secret).await.unwrap());
         let admin = service.authenticate(secret.reveal()).await.unwrap();
-        Self { lab, store, service, admin, config, directory }
+        Self { lab, store, service, admin, config, audit, directory }
     }
 
     /// Another server takes over; the one before is returned, still standing.
     pub(crate) async fn restart(&mut self, classes: &[IsolationClass]) -> Arc<Service> {
-        let next = start(self.lab, &self.store, classes, self.config.clone()).await;
+        let next = start(self.lab, &self.store, &self.audit, classes, self.config.clone()).await;
         std::mem::replace(&mut self.service, next)
+    }
+
+    /// Where the audit log is.
+    pub(crate) fn audit_directory(&self) -> PathBuf {
+        self.directory.path().join("audit")
+    }
+
+    /// Opens a copy of the audit log, because the server before still has its own: the next restart writes there.
+    pub(crate) fn reopen_the_log(&mut self) {
+        let (from, to) = (self.audit_directory(), self.directory.path().join("audit-again"));
+        let project = self.admin.project.as_str();
+        std::fs::create_dir_all(to.join(project)).unwrap();
+        std::fs::copy(from.join("signing-key"), to.join("signing-key")).unwrap();
+        for entry in std::fs::read_dir(from.join(project)).unwrap() {
+            let entry = entry.unwrap();
+            std::fs::copy(entry.path(), to.join(project).join(entry.file_name())).unwrap();
+        }
+        self.audit = Arc::new(AuditLog::open(&to).unwrap());
     }
 
     /// The file the store is in.
@@ -130,13 +151,20 @@ pub(crate) fn of_class(class: IsolationClass) -> CreateSandbox {
     CreateSandbox { isolation: Some(IsolationRequest::Exactly(class)), ..CreateSandbox::default() }
 }
 
-async fn start(lab: &Lab, store: &Arc<SqliteStore>, classes: &[IsolationClass], config: ServiceConfig) -> Arc<Service> {
+async fn start(
+    lab: &Lab,
+    store: &Arc<SqliteStore>,
+    audit: &Arc<AuditLog>,
+    classes: &[IsolationClass],
+    config: ServiceConfig,
+) -> Arc<Service> {
     let layers = LayerStore::open(lab.host.pool_directory()).unwrap();
     let parts = Parts {
         store: Arc::clone(store) as Arc<dyn Store>,
         engines: classes.iter().map(|class| lab.second_runtime(*class)).collect(),
         templates: Arc::new(Catalog::new(layers, CatalogOptions::default())),
         capacity: Arc::new(HostRoom::new(&lab.data_dir).unwrap()),
+        audit: Arc::clone(audit) as Arc<dyn Audit>,
         config,
     };
     Service::start(parts).await.unwrap()
