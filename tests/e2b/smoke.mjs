@@ -90,6 +90,24 @@ async function files(sandbox) {
   check('a signed link', await (await fetch(link)).text(), 'hällo')
 }
 
+async function snapshots(sandbox) {
+  await sandbox.files.write('state.txt', 'before')
+  const taken = await sandbox.createSnapshot()
+  await sandbox.files.write('state.txt', 'after')
+  const copy = await Sandbox.create(taken.snapshotId, { timeoutMs: 60_000 })
+  check('a sandbox begins as the snapshot', await copy.files.read('state.txt'), 'before')
+  check('a snapshot is removed', await Sandbox.deleteSnapshot(taken.snapshotId))
+  check('once', await Sandbox.deleteSnapshot(taken.snapshotId), false)
+  await copy.kill()
+  if (sandbox.fork) {
+    const forks = await sandbox.fork({ count: 2, timeoutMs: 60_000 })
+    for (const fork of forks) {
+      check('a fork has its origin\'s files', await fork.files.read('state.txt'), 'after')
+      await fork.kill()
+    }
+  }
+}
+
 async function ends(sandbox) {
   const running = await sandbox.commands.run('sleep 1000', { background: true })
   const ended = raises('a stream of what was killed ends', TimeoutError, () => running.wait())
@@ -101,6 +119,7 @@ async function ends(sandbox) {
 const sandbox = await sandboxes()
 await commands(sandbox)
 await files(sandbox)
+await snapshots(sandbox)
 await ends(sandbox)
 console.log(`e2b (JavaScript) ${require('e2b/package.json').version}: ${steps} checks passed`)
 process.exit(0)

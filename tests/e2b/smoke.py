@@ -139,6 +139,34 @@ def files(sandbox):
     raises("a forged link", Exception, lambda: urllib.request.urlopen(link.replace("notes", "other")).read())
 
 
+def snapshots(sandbox):
+    sandbox.files.write("state.txt", "before")
+    taken = sandbox.create_snapshot(name="smoke")
+    check("a snapshot has a name", any("smoke" in name for name in taken.names))
+    listed = Sandbox.list_snapshots(sandbox_id=sandbox.sandbox_id).next_items()
+    check("it is listed", [item.snapshot_id for item in listed], [taken.snapshot_id])
+    sandbox.files.write("state.txt", "after")
+    copy = Sandbox.create(taken.snapshot_id, timeout=60)
+    check("a sandbox begins as the snapshot", copy.files.read("state.txt"), "before")
+    copy.files.write("state.txt", "copy")
+    check("and is apart from its origin", sandbox.files.read("state.txt"), "after")
+    check("a snapshot is removed", Sandbox.delete_snapshot(taken.snapshot_id))
+    check("once", Sandbox.delete_snapshot(taken.snapshot_id), False)
+    check("what was made from it lives on", copy.files.read("state.txt"), "copy")
+    copy.kill()
+    raises("a snapshot of what was killed", NotFoundException, copy.create_snapshot)
+    if hasattr(Sandbox, "fork"):
+        forks = sandbox.fork(count=2, timeout=60)
+        check("two forks", [isinstance(fork, Sandbox) for fork in forks], [True, True])
+        for number, fork in enumerate(forks):
+            check("a fork has its origin's files", fork.files.read("state.txt"), "after")
+            fork.files.write("state.txt", str(number))
+        check("forks are apart", [fork.files.read("state.txt") for fork in forks], ["0", "1"])
+        check("the origin goes on", sandbox.files.read("state.txt"), "after")
+        for fork in forks:
+            fork.kill()
+
+
 def ends(sandbox):
     running = sandbox.commands.run("sleep 1000", background=True)
     ended = []
@@ -163,6 +191,7 @@ def main():
     commands(sandbox)
     terminals(sandbox)
     files(sandbox)
+    snapshots(sandbox)
     ends(sandbox)
     print(f"e2b (Python) {e2b.__version__ if hasattr(e2b, '__version__') else ''}: {steps} checks passed")
 

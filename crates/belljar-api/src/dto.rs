@@ -10,6 +10,7 @@ mod process;
 mod project;
 mod sandbox;
 mod server;
+mod snapshot;
 mod template;
 
 pub(crate) use audit::*;
@@ -19,4 +20,5 @@ pub(crate) use process::*;
 pub(crate) use project::*;
 pub(crate) use sandbox::*;
 pub(crate) use server::*;
+pub(crate) use snapshot::*;
 pub(crate) use template::*;

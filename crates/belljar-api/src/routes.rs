@@ -11,6 +11,7 @@ mod processes;
 mod projects;
 mod sandboxes;
 mod server;
+mod snapshots;
 mod stdio;
 mod templates;
 mod uploads;
@@ -62,6 +63,13 @@ fn keyed() -> OpenApiRouter<ApiState> {
         .routes(routes!(sandboxes::lease))
         .routes(routes!(sandboxes::pause))
         .routes(routes!(sandboxes::resume))
+        .routes(routes!(snapshots::take))
+        .routes(routes!(snapshots::list))
+        .routes(routes!(snapshots::get, snapshots::remove))
+        .routes(routes!(snapshots::fork_sandbox))
+        .routes(routes!(snapshots::fork_snapshot))
+        .routes(routes!(snapshots::rollback))
+        .routes(routes!(snapshots::tree))
         .routes(routes!(sandboxes::usage))
         .routes(routes!(sandboxes::metrics))
         .routes(routes!(exec::exec))

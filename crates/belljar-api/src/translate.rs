@@ -7,6 +7,7 @@ mod process;
 mod project;
 mod sandbox;
 mod server;
+mod snapshot;
 
 pub(crate) use audit::*;
 pub(crate) use code::*;
@@ -15,6 +16,7 @@ pub(crate) use process::*;
 pub(crate) use project::*;
 pub(crate) use sandbox::*;
 pub(crate) use server::*;
+pub(crate) use snapshot::*;
 
 use std::time::Duration;
 

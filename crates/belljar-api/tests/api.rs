@@ -22,6 +22,8 @@ mod processes;
 mod sandboxes;
 #[path = "api/scene.rs"]
 mod scene;
+#[path = "api/snapshots.rs"]
+mod snapshots;
 #[path = "api/sockets.rs"]
 mod sockets;
 #[path = "api/strangers.rs"]

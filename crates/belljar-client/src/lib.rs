@@ -19,6 +19,7 @@ mod reach;
 mod request;
 mod sandboxes;
 mod server;
+mod snapshots;
 mod templates;
 
 pub use audit::{AuditAsk, AuditEvents, AuditVerdict};
@@ -33,8 +34,9 @@ pub use patience::{Link, Patience};
 pub use ports::{Port, PortToken};
 pub use processes::{Exit, OutputStream, Process, SpoolRequest, StartProcess, Written};
 pub use reach::Reached;
-pub use sandboxes::{AskedLimits, Change, CreateSandbox, End, LimitsOf, ListSandboxes, Pause, SandboxPage, SandboxView};
+pub use sandboxes::{AskedLimits, Change, CreateSandbox, End, LimitsOf, ListSandboxes, Origin, Pause, SandboxPage, SandboxView};
 pub use server::{EngineOf, Server, Who};
+pub use snapshots::{Fork, ForkError, ListSnapshots, NewForks, NewSnapshot, SnapshotPage, SnapshotView, Tree};
 pub use templates::{BuildLine, Cleaned, TemplateView};
 
 pub use reqwest::header::{HeaderMap, HeaderName};

@@ -35,6 +35,9 @@ pub struct CreateSandbox {
     /// From what.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub template: Option<String>,
+    /// From which snapshot instead, by its id or name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub snapshot: Option<String>,
     /// `auto` or a class.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub isolation: Option<String>,
@@ -104,6 +107,15 @@ pub struct Pause {
     pub memory: String,
 }
 
+/// Whom a sandbox is a copy of.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Origin {
+    /// The sandbox.
+    pub sandbox: String,
+    /// The snapshot, if it was made from one that somebody kept.
+    pub snapshot: Option<String>,
+}
+
 /// How a sandbox ended or is ending.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct End {
@@ -154,6 +166,8 @@ pub struct SandboxView {
     pub idle_timeout_seconds: Option<u64>,
     /// Its pause, while it stands still.
     pub pause: Option<Pause>,
+    /// Whom it is a copy of.
+    pub origin: Option<Origin>,
     /// How it ended or is ending.
     pub end: Option<End>,
 }

@@ -96,6 +96,17 @@ impl Admission {
         Ok(self.take(limits))
     }
 
+    /// Refuses a snapshot that the host's disk has no room for.
+    pub(crate) fn disk_for_a_snapshot(&self) -> Result<(), CoreError> {
+        match self.capacity.room() {
+            Ok(room) if room.disk_available_bytes < self.disk_reserve => {
+                Err(busy(format!("only {} MiB of disk are left on the host", room.disk_available_bytes >> 20), LATER))
+            }
+            Ok(_) => Ok(()),
+            Err(error) => Err(busy(format!("the host cannot tell what is left ({error})"), LATER)),
+        }
+    }
+
     /// Takes a place for a sandbox that exists already, whether there is room or not.
     pub(crate) fn take(self: &Arc<Self>, limits: &Limits) -> Place {
         let mut promised = self.lock();

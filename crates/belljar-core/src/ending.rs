@@ -54,7 +54,8 @@ impl Owner {
         while let Ok(order) = self.orders.try_recv() {
             match order {
                 Order::Kill(reply) => waiting.push(reply),
-                Order::Change(_, reply) | Order::Pause(_, reply) | Order::Resume(_, reply) => drop(reply),
+                Order::Change(_, reply) | Order::Pause(_, reply) | Order::Resume(_, reply) | Order::RollBack(_, reply) => drop(reply),
+                Order::Snapshot(_, reply) => drop(reply),
             }
         }
         for reply in waiting {

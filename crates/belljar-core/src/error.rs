@@ -49,6 +49,12 @@ pub enum CoreError {
         /// The id asked for.
         id: SandboxId,
     },
+    /// No such snapshot in the caller's project.
+    #[error("there is no snapshot {name}: `belljar snapshot ls` shows those there are")]
+    NoSnapshot {
+        /// The id or name asked for, safe to print.
+        name: String,
+    },
     /// No such template for the caller.
     #[error("there is no template {name}: `belljar template ls` shows those there are")]
     NoTemplate {
@@ -167,14 +173,14 @@ impl CoreError {
             Self::Template(TemplateError::Invalid(_)) => "invalid",
             Self::Forbidden { .. } => "forbidden",
             Self::NoSandbox { .. } => "sandbox_not_found",
+            Self::NoSnapshot { .. } | Self::Runtime(RuntimeError::NoSnapshot { .. }) => "snapshot_not_found",
             Self::NoTemplate { .. } => "template_not_found",
             Self::NoBuild { .. } => "build_not_found",
             Self::BuildStarted { .. } => "build_started",
             Self::NoProject { .. } => "project_not_found",
             Self::NoKey { .. } => "key_not_found",
-            Self::WrongState { .. } | Self::Runtime(RuntimeError::WrongState { .. }) | Self::Store(StoreError::Conflict { .. }) => {
-                "wrong_state"
-            }
+            Self::WrongState { .. } | Self::Runtime(RuntimeError::WrongState { .. }) => "wrong_state",
+            Self::Store(StoreError::Conflict { .. } | StoreError::SnapshotConflict { .. }) => "wrong_state",
             Self::Ended { .. } | Self::Runtime(RuntimeError::Ended { .. }) => "sandbox_ended",
             Self::NotMade { .. } => "not_made",
             Self::StartFailed { .. } => "start_failed",
@@ -205,8 +211,8 @@ impl CoreError {
         match self.code() {
             "invalid" | "template_failed" | "start_failed" => ErrorClass::Invalid,
             "forbidden" => ErrorClass::Forbidden,
-            "sandbox_not_found" | "template_not_found" | "build_not_found" | "project_not_found" | "key_not_found"
-            | "process_not_found" | "file_not_found" => ErrorClass::NotFound,
+            "sandbox_not_found" | "snapshot_not_found" | "template_not_found" | "build_not_found" | "project_not_found"
+            | "key_not_found" | "process_not_found" | "file_not_found" => ErrorClass::NotFound,
             "wrong_state" | "build_started" | "sandbox_ended" | "exists" | "idempotency_key_reused" | "guest_refused" => {
                 ErrorClass::Conflict
             }

@@ -13,6 +13,9 @@ mod config;
 mod doctor;
 mod ending;
 mod error;
+mod expiry;
+mod forking;
+mod keeping;
 mod owner;
 mod pausing;
 mod placement;
@@ -24,26 +27,32 @@ mod request;
 mod service;
 mod session;
 mod shared;
+mod snapshot_recovery;
+mod snapshots;
 mod starting;
 mod statistics;
 mod templates;
+mod warming;
 
 pub use asking::in_the_name_of;
 pub use belljar_ports::{
-    AuditError, AuditPage, AuditQuery, AuditVerdict, BuildLine, ByteStream, Capabilities, Checkpoint, Cursor, EventStream, FileContent,
-    FileStream, Guest, GuestConnection, GuestError, Order, OutputStream, OwnedTemplate, Page, PageRequest, RuntimeError, SandboxFilter,
-    SearchStream, SnapshotKind, StoreError, Swept, TemplateError, TemplateSource,
+    AuditError, AuditPage, AuditQuery, AuditVerdict, BuildLine, ByteStream, Capabilities, Checkpoint, Cursor, EventStream, Family,
+    FileContent, FileStream, Guest, GuestConnection, GuestError, Order, OutputStream, OwnedTemplate, Page, PageRequest, RuntimeError,
+    SandboxFilter, SearchStream, SnapshotCursor, SnapshotFilter, SnapshotKind, SnapshotPage, StoreError, Swept, TemplateError,
+    TemplateSource,
 };
 pub use building::{BuildBase, BuildPlan, BuildView, PlannedStep};
 pub use caller::{Caller, Denied, NewKey, fresh_secret};
 pub use config::ServiceConfig;
 pub use doctor::DoctorReport;
 pub use error::{CoreError, ErrorClass};
+pub use forking::{ForkRequest, ForkSource, Forks};
 pub use placement::{ClassChoice, NoClass, SharedKernel, choose_class};
 pub use projects::{DEFAULT_PROJECT, NewKeyRequest};
 pub use request::{CreateSandbox, Lease, PartialLimits, SandboxChange};
 pub use service::{Parts, Service, StartError};
 pub use session::Session;
+pub use snapshots::TakeSnapshot;
 pub use statistics::Statistics;
 
 pub use belljar_types::chain;

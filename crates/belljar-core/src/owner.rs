@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use belljar_ports::{Once, Reserved, Runtime, RuntimeError, SnapshotKind, StoreError};
-use belljar_types::{Actor, AuditAction, AuditEvent, EndCause, Execution, Phase, Sandbox, SandboxEnd, SandboxState, Timestamp};
+use belljar_types::{Actor, AuditAction, AuditEvent, EndCause, Execution, Phase, Sandbox, SandboxEnd, SandboxState, Snapshot, Timestamp};
 use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot, watch};
 use tokio::time::Instant;
 use tracing::{error, info, warn};
@@ -22,6 +22,7 @@ use tracing::{error, info, warn};
 use crate::activity::Activity;
 use crate::admission::Place;
 use crate::ending::wait_for_end;
+use crate::keeping::Taking;
 use crate::request::{Lease, SandboxChange};
 use crate::shared::{Handle, Shared};
 use crate::statistics::Counters;
@@ -45,6 +46,10 @@ pub(crate) enum Order {
     Pause(SnapshotKind, Reply<Arc<Sandbox>>),
     /// Let it go on, with a new lease if one is given.
     Resume(Option<Duration>, Reply<Arc<Sandbox>>),
+    /// Keep its state.
+    Snapshot(Taking, Reply<Snapshot>),
+    /// Put it back to one of its snapshots.
+    RollBack(Box<Snapshot>, Reply<Arc<Sandbox>>),
 }
 
 /// What came of a request to make a sandbox.
@@ -53,6 +58,15 @@ pub(crate) enum Birth {
     Made(Arc<Sandbox>),
     /// The same request was made before, for this sandbox.
     Before(Arc<Sandbox>),
+}
+
+impl Birth {
+    /// The sandbox, whenever it was made.
+    pub(crate) fn into_sandbox(self) -> Arc<Sandbox> {
+        match self {
+            Self::Made(sandbox) | Self::Before(sandbox) => sandbox,
+        }
+    }
 }
 
 /// What an owner does after something has happened.
@@ -149,7 +163,15 @@ impl Owner {
                 return Err(error.into());
             }
         }
-        let failure = match self.runtime.create(&self.sandbox.spec).await {
+        let made = match &self.sandbox.begins_with {
+            None => self.runtime.create(&self.sandbox.spec).await,
+            Some(beginning) => self.runtime.fork(&beginning.snapshot, &self.sandbox.spec).await,
+        };
+        let made = match made {
+            Err(failure) if self.is_warm() => self.start_cold(failure).await,
+            made => made,
+        };
+        let failure = match made {
             Ok(execution) => match self.first_run(&execution).await {
                 Ok(()) => {
                     Counters::count(&self.shared.counters.created);
@@ -178,7 +200,10 @@ impl Owner {
 
     /// Starts what its template starts, and records that it runs.
     async fn first_run(&mut self, execution: &Execution) -> Result<(), CoreError> {
-        self.start_up(&execution.id).await?;
+        if !self.begins_with_memory() {
+            self.start_up(&execution.id).await?;
+            self.keep_warm().await;
+        }
         Ok(self.start(Timestamp::now()).await?)
     }
 
@@ -256,6 +281,16 @@ impl Owner {
                     Some(Order::Resume(lease, reply)) => {
                         let change = SandboxChange { lease: lease.map(Lease::FromNow), ..SandboxChange::default() };
                         let _gone = reply.send(self.change(change).await);
+                    }
+                    Some(Order::Snapshot(taking, reply)) => {
+                        drop(ended);
+                        let _gone = reply.send(self.take_snapshot(taking).await);
+                        return Next::Again;
+                    }
+                    Some(Order::RollBack(to, reply)) => {
+                        drop(ended);
+                        let _gone = reply.send(self.roll_back(&to).await);
+                        return Next::Again;
                     }
                     None => return Next::Gone,
                 },

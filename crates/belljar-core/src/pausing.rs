@@ -8,9 +8,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use belljar_ports::{MemoryState, SnapshotKind};
-use belljar_types::{AuditAction, EndCause, ExecutionId, OnTimeout, Pause, PausedMemory, Phase, Sandbox, SandboxState, Timestamp};
+use belljar_types::{
+    AuditAction, EndCause, Execution, ExecutionId, OnTimeout, Pause, PausedMemory, Phase, Sandbox, SandboxState, Timestamp,
+};
 use tracing::{error, info};
 
+use crate::admission::Place;
 use crate::owner::{Next, Order, Owner, because, killed};
 use crate::{CoreError, chain};
 
@@ -73,6 +76,12 @@ impl Owner {
             Some(Order::Resume(lease, reply)) => {
                 let _gone = reply.send(self.go_on(lease).await);
             }
+            Some(Order::Snapshot(taking, reply)) => {
+                let _gone = reply.send(self.take_snapshot(taking).await);
+            }
+            Some(Order::RollBack(to, reply)) => {
+                let _gone = reply.send(self.roll_back(&to).await);
+            }
         }
         Next::Again
     }
@@ -107,6 +116,13 @@ impl Owner {
                 return Err(failure.into());
             }
         };
+        self.set_going(execution, lease, place).await?;
+        info!(sandbox = %self.sandbox.id, project = %self.sandbox.project, "sandbox resumed");
+        Ok(Arc::new(self.sandbox.clone()))
+    }
+
+    /// Starts what its template starts if its processes were not kept, and records that it runs.
+    pub(crate) async fn set_going(&mut self, execution: Execution, lease: Option<Duration>, place: Option<Place>) -> Result<(), CoreError> {
         if self.boots_anew()
             && let Err(failure) = self.start_up(&execution.id).await
         {
@@ -121,9 +137,7 @@ impl Owner {
             };
         }
         self.place = self.place.take().or(place);
-        self.run_again(execution.id, lease).await?;
-        info!(sandbox = %self.sandbox.id, project = %self.sandbox.project, "sandbox resumed");
-        Ok(Arc::new(self.sandbox.clone()))
+        self.run_again(execution.id, lease).await
     }
 
     /// Whether its processes were not kept, so that what its template starts is started again.

@@ -93,7 +93,11 @@ impl Service {
         }
         self.project(caller, id).await?;
         let action = access("remove_project", id.as_str());
-        self.recorded(caller, None, action, async { Ok(self.shared.store.remove_project(id).await?) }).await?;
+        let removing = async {
+            self.shared.cool_all(id).await;
+            Ok(self.shared.store.remove_project(id).await?)
+        };
+        self.recorded(caller, None, action, removing).await?;
         self.keys.forget_all();
         Ok(())
     }

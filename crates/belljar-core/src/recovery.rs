@@ -8,6 +8,7 @@
 //! | running | ended, half, other run or nothing | what is left is removed, it is marked with its cause |
 //! | pausing, paused, resuming | stands still | it is paused; whoever wants it resumes it |
 //! | pausing, paused, resuming | running | it is adopted: its pause was not finished, or its resume was |
+//! | one of a fork that was to be all or none, and was not finished | anything | it is ended, as not made |
 //! | stopping | anything | its end is finished |
 //! | ended or unknown | anything | an orphan: removed after a grace, if the store still knows nothing of it |
 //! | any | its engine does not work | left alone; it answers that its engine is away |
@@ -23,7 +24,7 @@ use tracing::{error, info, warn};
 use crate::owner::Owner;
 use crate::shared::Shared;
 use crate::statistics::Counters;
-use crate::{CoreError, chain};
+use crate::{CoreError, chain, expiry, snapshot_recovery};
 
 /// How many sandboxes are taken over at the same time.
 const AT_ONCE: usize = 16;
@@ -33,6 +34,8 @@ const FORGET_EVERY: std::time::Duration = std::time::Duration::from_secs(3600);
 /// Brings store and host together, and starts an owner for every sandbox that lives.
 pub(crate) async fn recover(shared: &Arc<Shared>) -> Result<(), StoreError> {
     let (rows, unreadable) = shared.store.unended().await?;
+    let (snapshots, unreadable_snapshots) = shared.store.all_snapshots().await?;
+    let unfinished_forks = snapshot_recovery::unfinished_forks(&snapshots);
     let mut known: HashSet<String> = rows.iter().map(|sandbox| sandbox.id.to_string()).collect();
     for row in unreadable {
         let id = escape_untrusted(row.id.as_bytes());
@@ -67,15 +70,19 @@ pub(crate) async fn recover(shared: &Arc<Shared>) -> Result<(), StoreError> {
     let work = rows.into_iter().map(|sandbox| {
         let presence = found.remove(&sandbox.id);
         let is_away = away.contains(&sandbox.class);
+        let together = sandbox.begins_with.as_ref().and_then(|beginning| beginning.together.as_ref());
+        let is_alone = together.is_some_and(|fork| unfinished_forks.contains(fork));
         async move {
             match shared.engine(sandbox.class) {
-                Some(engine) if !is_away => take_over(shared, Arc::clone(&engine.runtime), sandbox, presence).await,
+                Some(engine) if !is_away => take_over(shared, Arc::clone(&engine.runtime), sandbox, presence, is_alone).await,
                 _ => warn!(sandbox = %sandbox.id, class = %sandbox.class, "the engine of this sandbox is away; the sandbox is left alone"),
             }
         }
     });
     futures_util::stream::iter(work).for_each_concurrent(AT_ONCE, |take| take).await;
     tokio::spawn(remove_orphans(Arc::clone(shared), orphans));
+    snapshot_recovery::settle(shared, snapshots, unreadable_snapshots).await;
+    tokio::spawn(expiry::remove_expired(Arc::downgrade(shared)));
     tokio::spawn(forget_old(Arc::downgrade(shared)));
     Ok(())
 }
@@ -116,9 +123,14 @@ fn judge(sandbox: &Sandbox, presence: Option<Presence>) -> Verdict {
     }
 }
 
-async fn take_over(shared: &Arc<Shared>, runtime: Arc<dyn Runtime>, sandbox: Sandbox, presence: Option<Presence>) {
+/// `is_alone`: it is one of a fork of which all were to be made or none, and not all were.
+async fn take_over(shared: &Arc<Shared>, runtime: Arc<dyn Runtime>, sandbox: Sandbox, presence: Option<Presence>, is_alone: bool) {
     let id = sandbox.id.clone();
-    let verdict = judge(&sandbox, presence);
+    let verdict = if is_alone {
+        Verdict::End(EndCause::NotMade, "the server ended before all of its forks were made".to_owned())
+    } else {
+        judge(&sandbox, presence)
+    };
     let place = shared.admission.take(&sandbox.spec.limits);
     let mut owner = Owner::new(shared, Arc::clone(&runtime), sandbox, place);
     let recorded = match verdict {

@@ -28,6 +28,8 @@ pub struct PartialLimits {
 pub struct CreateSandbox {
     /// From what; the server's default when unset.
     pub template: Option<TemplateName>,
+    /// From which snapshot instead, by its id or name. Limits that are unset are then the snapshot's, and its environment is below this one.
+    pub snapshot: Option<String>,
     /// What is to isolate it; the server's default when unset.
     pub isolation: Option<IsolationRequest>,
     /// What it may use.
@@ -138,7 +140,7 @@ fn at_most(field: &str, value: u64, max: u64) -> Result<(), Invalid> {
     if value <= max { Ok(()) } else { Err(Invalid::new(field, format!("at most {max}, the server's maximum"), value.to_string())) }
 }
 
-fn check_lease(lease: Duration, config: &ServiceConfig) -> Result<(), Invalid> {
+pub(crate) fn check_lease(lease: Duration, config: &ServiceConfig) -> Result<(), Invalid> {
     if lease.is_zero() || lease > config.max_lease {
         let expected = format!("more than 0 and at most {} seconds, the server's maximum", config.max_lease.as_secs());
         return Err(Invalid::new("lease", expected, format!("{} seconds", lease.as_secs_f64())));
@@ -146,7 +148,7 @@ fn check_lease(lease: Duration, config: &ServiceConfig) -> Result<(), Invalid> {
     Ok(())
 }
 
-fn check_idle(timeout: Option<Duration>) -> Result<(), Invalid> {
+pub(crate) fn check_idle(timeout: Option<Duration>) -> Result<(), Invalid> {
     match timeout {
         Some(timeout) if timeout < Duration::from_secs(1) => {
             Err(Invalid::new("idle_timeout", "at least 1 second", format!("{} seconds", timeout.as_secs_f64())))
@@ -155,7 +157,7 @@ fn check_idle(timeout: Option<Duration>) -> Result<(), Invalid> {
     }
 }
 
-fn check_metadata(metadata: &BTreeMap<String, String>) -> Result<(), Invalid> {
+pub(crate) fn check_metadata(metadata: &BTreeMap<String, String>) -> Result<(), Invalid> {
     if metadata.len() > MAX_METADATA {
         return Err(Invalid::new("metadata", format!("at most {MAX_METADATA} entries"), metadata.len().to_string()));
     }

@@ -101,6 +101,9 @@ impl Service {
         self.shared.refuse_if_stopping()?;
         let config = &self.shared.config;
         request.validate(config)?;
+        if let Some(which) = request.snapshot.clone() {
+            return self.create_from(caller, request, &which).await;
+        }
         let limits = request.limits(config)?;
         let choice = choose_class(request.isolation.unwrap_or(config.default_isolation), &self.reports(), config.shared_kernel)?;
         let engine = self.shared.engine(choice.class).ok_or(crate::NoClass::Absent { class: choice.class })?;
@@ -133,9 +136,18 @@ impl Service {
             on_timeout: request.on_timeout,
             auto_resume: request.auto_resume,
             pause: None,
+            origin: None,
+            begins_with: None,
+            last_snapshot: None,
             end: None,
         };
         let sandbox = Sandbox { spec: SandboxSpec { id: sandbox.id.clone(), ..sandbox.spec }, ..sandbox };
+        let begins_with = self.shared.warm.for_new(&sandbox, engine.runtime.capabilities());
+        self.make(Arc::clone(&engine.runtime), Sandbox { begins_with, ..sandbox }, once).await
+    }
+
+    /// Gives a sandbox that is to be made to an owner of its own, and waits for it.
+    pub(crate) async fn make(&self, runtime: Arc<dyn Runtime>, sandbox: Sandbox, once: Option<Once>) -> Result<Arc<Sandbox>, CoreError> {
         let (place, turn) = match self.admit(&sandbox).await {
             Ok(admitted) => admitted,
             Err(full) => return self.answer_again_or(full, &sandbox.project, once.as_ref()).await,
@@ -143,7 +155,7 @@ impl Service {
         let about = [("template", sandbox.template.to_string()), ("class", sandbox.class.to_string())];
         let intent = AuditAction::lifecycle("create", Phase::Intent, about);
         self.shared.audit.intend(event(caller, Some(&sandbox.id), intent)).await?;
-        let mut owner = Owner::new(&self.shared, Arc::clone(&engine.runtime), sandbox, place);
+        let mut owner = Owner::new(&self.shared, runtime, sandbox, place);
         owner.actor = actor(caller);
         let (reply, answer) = oneshot::channel();
         tokio::spawn(owner.make_and_own(once, turn, reply));
@@ -251,13 +263,13 @@ impl Service {
     }
 
     /// Asks the owner of a sandbox for something; whoever asks about one that has ended is told so.
-    async fn order(
+    pub(crate) async fn order<T>(
         &self,
         caller: &Caller,
         id: &SandboxId,
         verb: &'static str,
-        order: impl FnOnce(Reply<Arc<Sandbox>>) -> Order,
-    ) -> Result<Arc<Sandbox>, CoreError> {
+        order: impl FnOnce(Reply<T>) -> Order,
+    ) -> Result<T, CoreError> {
         if let Some(handle) = self.handle(caller, id) {
             let word = verb.split(' ').next().unwrap_or(verb);
             let action = |phase| AuditAction::lifecycle(word, phase, []);
@@ -331,7 +343,7 @@ impl Service {
     }
 
     /// The owner of a live sandbox, if it is the caller's.
-    fn handle(&self, caller: &Caller, id: &SandboxId) -> Option<Handle> {
+    pub(crate) fn handle(&self, caller: &Caller, id: &SandboxId) -> Option<Handle> {
         self.shared.handle(id).filter(|handle| handle.view.borrow().project == caller.project)
     }
 
@@ -341,7 +353,7 @@ impl Service {
     }
 
     /// A sandbox that nobody owns: it has ended, or its engine is away and it is left alone.
-    async fn ended_or_away(&self, caller: &Caller, id: &SandboxId) -> Result<Arc<Sandbox>, CoreError> {
+    pub(crate) async fn ended_or_away(&self, caller: &Caller, id: &SandboxId) -> Result<Arc<Sandbox>, CoreError> {
         let sandbox = self.stored(&caller.project, id).await?;
         if sandbox.state.has_ended() {
             return Ok(sandbox);
@@ -362,7 +374,7 @@ async fn seen(handle: &mut Handle, as_asked: impl FnMut(&Arc<Sandbox>) -> bool) 
     handle.view.wait_for(as_asked).await.ok().map(|sandbox| Arc::clone(&sandbox))
 }
 
-fn ended(sandbox: &Sandbox, verb: &'static str) -> CoreError {
+pub(crate) fn ended(sandbox: &Sandbox, verb: &'static str) -> CoreError {
     match &sandbox.end {
         Some(end) => CoreError::Ended { id: sandbox.id.clone(), end: end.clone() },
         None => CoreError::WrongState { id: sandbox.id.clone(), state: sandbox.state, verb },

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use belljar_ports::{Runtime, Store, StoreError, Templates};
 use belljar_types::{EngineReport, Epoch, IsolationClass, Sandbox, SandboxId};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{Notify, mpsc, watch};
 use tokio_util::task::TaskTracker;
 
 use crate::activity::Activity;
@@ -16,6 +16,7 @@ use crate::owner::Order;
 use crate::recorded::Told;
 use crate::recording::Recorder;
 use crate::statistics::Counters;
+use crate::warming::Warm;
 use crate::{CoreError, ServiceConfig};
 
 /// An engine and what its probe found.
@@ -46,6 +47,10 @@ pub(crate) struct Shared {
     pub(crate) epoch: Epoch,
     pub(crate) counters: Counters,
     pub(crate) builds: Builds,
+    /// What templates' sandboxes begin with.
+    pub(crate) warm: Warm,
+    /// Rung when a snapshot was taken that is to expire.
+    pub(crate) expiries: Arc<Notify>,
     /// Work that must not be cut off by a graceful stop: makings and endings.
     pub(crate) unfinished: TaskTracker,
     live: Mutex<HashMap<SandboxId, Handle>>,
@@ -73,6 +78,8 @@ impl Shared {
             epoch,
             counters: Counters::default(),
             builds: Builds::default(),
+            warm: Warm::default(),
+            expiries: Arc::default(),
             unfinished: TaskTracker::new(),
             live: Mutex::default(),
             stopping: AtomicBool::new(false),

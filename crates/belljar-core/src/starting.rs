@@ -58,10 +58,15 @@ impl Owner {
         self.sandbox.spec.defaults.start.is_some()
     }
 
+    /// Whether what its template starts runs already, in the memory that it begins with.
+    pub(crate) fn begins_with_memory(&self) -> bool {
+        self.sandbox.begins_with.as_ref().is_some_and(|beginning| beginning.memory)
+    }
+
     /// Whether what its template starts may not have been started when the server before ended.
     pub(crate) fn is_starting(&self) -> bool {
         match self.sandbox.state {
-            SandboxState::Creating => self.has_start(),
+            SandboxState::Creating => self.has_start() && !self.begins_with_memory(),
             SandboxState::Resuming => self.boots_anew(),
             _ => false,
         }

@@ -34,8 +34,12 @@ impl Service {
     ) -> Result<Template, CoreError> {
         let owner = template_owner(caller, shared)?;
         self.shared.refuse_if_stopping()?;
-        self.recorded(caller, None, template("make", name), async { Ok(self.shared.templates.make(owner, name, source, lines).await?) })
-            .await
+        let making = async {
+            let made = self.shared.templates.make(owner, name, source, lines).await?;
+            self.shared.cool(owner, name).await;
+            Ok(made)
+        };
+        self.recorded(caller, None, template("make", name), making).await
     }
 
     /// Gives a template of the caller's project, or the server's, one more name in the project; it shares all layers.
@@ -59,7 +63,11 @@ impl Service {
     /// Removes a template. Sandboxes made from it are not touched.
     pub async fn remove_template(&self, caller: &Caller, name: &TemplateName, shared: bool) -> Result<(), CoreError> {
         let owner = template_owner(caller, shared)?;
-        let removing = async { Ok(self.shared.templates.remove(owner, name).await?) };
+        let removing = async {
+            let removed = self.shared.templates.remove(owner, name).await?;
+            self.shared.cool(owner, name).await;
+            Ok(removed)
+        };
         if self.recorded(caller, None, template("remove", name), removing).await? {
             Ok(())
         } else {
@@ -67,7 +75,7 @@ impl Service {
         }
     }
 
-    /// Removes layers that no template and no live sandbox refers to; or only says which.
+    /// Removes layers that no template, no live sandbox and no snapshot refers to; or only says which.
     pub async fn sweep(&self, caller: &Caller, dry_run: bool) -> Result<Swept, CoreError> {
         caller.require(Scope::Admin)?;
         // From the store and not from memory: sandboxes whose engine is away need their layers too.
@@ -76,8 +84,17 @@ impl Service {
             return Err(belljar_ports::StoreError::Corrupt { what: "sandbox", id: row.id, detail: row.detail }.into());
         }
         let _nobody_makes_one = self.shared.builds.gate.write().await;
+        let (snapshots, unreadable) = self.shared.store.all_snapshots().await?;
+        if let Some(row) = unreadable.into_iter().next() {
+            return Err(belljar_ports::StoreError::Corrupt { what: "snapshot", id: row.id, detail: row.detail }.into());
+        }
         let keep = rows.into_iter().flat_map(|sandbox| sandbox.spec.layers);
-        let keep: BTreeSet<_> = keep.chain(self.shared.builds.layers()).collect();
+        let mut keep: BTreeSet<_> = keep.chain(self.shared.builds.layers()).collect();
+        keep.extend(snapshots.into_iter().flat_map(|snapshot| snapshot.spec.layers));
+        // And what the store does not know of: an operator may have put an old one in place by mistake.
+        for engine in self.shared.engines.iter().filter(|engine| engine.report.works()) {
+            keep.extend(engine.runtime.snapshots().await?.into_iter().flat_map(|snapshot| snapshot.layers));
+        }
         Ok(self.shared.templates.sweep(&keep, dry_run).await?)
     }
 }

@@ -5,6 +5,7 @@ mod filesystem;
 mod interpreter;
 mod process;
 mod sandbox;
+mod snapshot;
 mod template;
 
 pub(crate) use build::{
@@ -19,4 +20,5 @@ pub(crate) use process::{Input, OfProcess, PtySizeDto, Selector, SendInput, Send
 pub(crate) use sandbox::{
     Connect, ListQuery, Metric, MetricsQuery, NetworkDto, NewSandbox, Pause, Refresh, SandboxDetail, SandboxDto, Timeout,
 };
+pub(crate) use snapshot::{ForkDto, ForkErrorDto, NewFork, NewSnapshot, SnapshotDto, SnapshotQuery};
 pub(crate) use template::{TemplateAlias, TemplateDto};

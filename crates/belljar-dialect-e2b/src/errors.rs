@@ -49,6 +49,11 @@ impl ApiError {
         Self::new(StatusCode::NOT_FOUND, format!("template '{}' not found", escape_untrusted(name.as_bytes())))
     }
 
+    /// Its status and message, for an answer that has more than one of them.
+    pub(crate) fn told(self) -> (u16, String) {
+        (self.status.as_u16(), self.message)
+    }
+
     /// What this server does not do. 501, which no client takes for success or tries again.
     pub(crate) fn unsupported(what: &str) -> Self {
         Self::new(StatusCode::NOT_IMPLEMENTED, format!("{what} is not supported by this host"))
@@ -71,6 +76,7 @@ impl From<CoreError> for ApiError {
         let status = match (&error, error.class()) {
             (CoreError::NoSandbox { id } | CoreError::Ended { id, .. }, _) => return Self::no_sandbox(id.as_str()),
             (CoreError::NoTemplate { name }, _) => return Self::no_template(name.as_str()),
+            (CoreError::NoSnapshot { name }, _) => return Self::no_template(name),
             (_, ErrorClass::Invalid) => StatusCode::BAD_REQUEST,
             (_, ErrorClass::Forbidden) => StatusCode::FORBIDDEN,
             (_, ErrorClass::NotFound) => StatusCode::NOT_FOUND,

@@ -17,6 +17,7 @@ mod pauses;
 mod process;
 mod sandboxes;
 mod signature;
+mod snapshots;
 mod tags;
 mod templates;
 mod unsupported;

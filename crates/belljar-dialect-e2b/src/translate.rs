@@ -10,6 +10,7 @@ mod output;
 mod path;
 mod request;
 mod sandbox;
+mod snapshot;
 
 pub(crate) use entry::{entry, event_kind};
 pub(crate) use exit::end_event;
@@ -20,3 +21,4 @@ pub(crate) use output::output_lines;
 pub(crate) use path::{base_name, clean, guest_path, resolve_link, sort_depth_first};
 pub(crate) use request::{create_request, network_of, template_name};
 pub(crate) use sandbox::{ENVD_VERSION, cpu_count, detail, moment, sandbox_dto};
+pub(crate) use snapshot::{snapshot_cursor, snapshot_dto, snapshot_token};

@@ -1,5 +1,6 @@
 //! [`Guest`] by frames: each verb says what it asks, how long that may take and what an honest answer looks like.
 
+use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -60,6 +61,7 @@ impl GuestClient {
         gateway: Option<Ipv4Addr>,
         wall_clock_nanos: Option<u64>,
         hostname: Option<&str>,
+        env: BTreeMap<String, String>,
     ) -> Result<(), GuestError> {
         let body = Renew {
             sandbox: to.sandbox.to_string(),
@@ -69,6 +71,7 @@ impl GuestClient {
             hostname: hostname.map(Into::into),
             gateway: gateway.map(|address| address.octets().into()),
             quiet: None,
+            env: Some(env),
         };
         self.once(&Asked::new(Verb::Renew, Again::Unsafe, &body)?, QUICK).await
     }
@@ -86,6 +89,7 @@ impl GuestClient {
             hostname: None,
             gateway: None,
             quiet: Some(true),
+            env: None,
         };
         self.once::<()>(&Asked::new(Verb::Renew, Again::Unsafe, &body)?, QUICK).await?;
         self.pool.hang_up(LONGEST).await;

@@ -63,7 +63,7 @@ impl Processes {
             budget: Rc::default(),
             reaper: Rc::default(),
             users,
-            environment: Environment { env, workdir },
+            environment: Environment { env: RefCell::new(env), workdir },
         })
     }
 

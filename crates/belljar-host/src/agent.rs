@@ -13,6 +13,7 @@ use belljar_ports::GuestError;
 use belljar_types::Termination;
 use tokio::sync::{OwnedRwLockWriteGuard, RwLock};
 
+use crate::guest_files;
 use crate::host::Host;
 use crate::record::{Identity, Record};
 
@@ -82,7 +83,7 @@ impl RestoredAgent {
         let to = Credentials { sandbox: record.id.clone(), execution: record.execution.clone(), token: record.token.clone() };
         let hostname = record.spec.hostname.as_deref().unwrap_or(record.id.as_str());
         let now = SystemTime::now().duration_since(UNIX_EPOCH).ok().and_then(|now| u64::try_from(now.as_nanos()).ok());
-        self.client.renew(&to, Some(record.gateway_address), now, Some(hostname)).await
+        self.client.renew(&to, Some(record.gateway_address), now, Some(hostname), guest_files::environment(&record.spec)).await
     }
 }
 

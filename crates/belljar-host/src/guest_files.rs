@@ -4,6 +4,7 @@
 //! process starts. It goes into the upper directory and not into a layer because it differs for every sandbox; every step goes through
 //! `openat2` below `upper`, so that an upper that was not fresh after all could not lead a write elsewhere.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Read, Seek, Write};
 use std::net::{IpAddr, Ipv4Addr};
@@ -12,6 +13,7 @@ use std::path::Path;
 
 use belljar_guest_protocol::BootConfig;
 use belljar_linux::resolve::{make_directory_beneath, open_beneath};
+use belljar_types::SandboxSpec;
 use rustix::fs::{Mode, OFlags, fchmod};
 
 use crate::record::Record;
@@ -89,16 +91,21 @@ fn remove_anything(path: &Path) -> io::Result<()> {
     }
 }
 
-fn boot_config(record: &Record, hostname: &str) -> BootConfig {
-    let Record { spec, token, gateway_address, .. } = record;
+/// What every process of a sandbox gets: its own over its template's.
+pub(crate) fn environment(spec: &SandboxSpec) -> BTreeMap<String, String> {
     let mut env = spec.defaults.env.clone();
     env.extend(spec.env.clone());
+    env
+}
+
+fn boot_config(record: &Record, hostname: &str) -> BootConfig {
+    let Record { spec, token, gateway_address, .. } = record;
     BootConfig {
         sandbox: record.id.clone(),
         execution: record.execution.clone(),
         token: token.clone(),
         gateway: *gateway_address,
-        env,
+        env: environment(spec),
         default_user: spec.defaults.user.clone(),
         workdir: spec.defaults.workdir.clone(),
         privilege: spec.privilege,

@@ -5,7 +5,7 @@
 //!     ────┼──────────────
 //!      Runtime ── makes, finds, freezes and removes sandboxes          (one per engine)
 //!      Guest   ── acts inside one running sandbox                      (one per agent connection)
-//!      Store   ── remembers sandboxes, projects and keys               (SQLite or PostgreSQL)
+//!      Store   ── remembers sandboxes, snapshots, projects and keys    (SQLite or PostgreSQL)
 //!      Templates ─ root filesystems by name                            (the host's layer store)
 //!      Capacity ── how much room the host has
 //!      Audit   ── what happened, so that it cannot be unwritten        (files in the data directory)
@@ -19,13 +19,16 @@ mod capabilities;
 mod capacity;
 mod guest;
 mod runtime;
+mod snapshot_store;
 mod store;
 mod templates;
 
 pub use audit::{Audit, AuditError, AuditPage, AuditQuery, AuditVerdict, Checkpoint};
+pub use belljar_types::SnapshotKind;
 pub use capabilities::{Capabilities, MemoryState, OomScope};
 pub use capacity::{Capacity, Room};
 pub use guest::{ByteStream, EventStream, FileContent, Guest, GuestConnection, GuestError, GuestInfo, OutputStream, SearchStream};
-pub use runtime::{Found, Presence, Runtime, RuntimeError, SnapshotKind, SnapshotRecord};
+pub use runtime::{Found, Presence, Runtime, RuntimeError, SnapshotRecord};
+pub use snapshot_store::{Family, SnapshotCursor, SnapshotFilter, SnapshotPage, SnapshotStore};
 pub use store::{Cursor, Once, Order, Page, PageRequest, Reserved, SandboxFilter, Store, StoreError, Unreadable};
 pub use templates::{BuildLine, FileStream, OwnedTemplate, StepKey, Swept, TemplateError, TemplateSource, Templates};

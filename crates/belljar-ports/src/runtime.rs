@@ -14,7 +14,8 @@ use std::time::{Duration, SystemTime};
 
 use async_trait::async_trait;
 use belljar_types::{
-    EndReason, EngineReport, Execution, ExecutionId, Invalid, IsolationClass, LayerDigest, SandboxId, SandboxSpec, SnapshotId, Usage,
+    EndReason, EngineReport, Execution, ExecutionId, Invalid, IsolationClass, LayerDigest, SandboxId, SandboxSpec, SnapshotId,
+    SnapshotKind, Usage,
 };
 
 use crate::{Capabilities, Guest, GuestError};
@@ -44,15 +45,6 @@ pub struct Found {
     pub id: SandboxId,
     /// In what state.
     pub presence: Presence,
-}
-
-/// What a snapshot holds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SnapshotKind {
-    /// Files only; a sandbox made from it boots anew.
-    Filesystem,
-    /// Files and memory; a sandbox made from it goes on.
-    Memory,
 }
 
 /// A snapshot that was taken.

@@ -11,8 +11,11 @@ use std::collections::BTreeMap;
 
 use async_trait::async_trait;
 use belljar_types::{
-    ApiKey, Epoch, ExecutionId, KeyHash, KeyId, Project, ProjectId, Quota, Sandbox, SandboxId, SandboxState, TemplateName, Timestamp,
+    ApiKey, Epoch, ExecutionId, KeyHash, KeyId, Project, ProjectId, Quota, Sandbox, SandboxId, SandboxState, SnapshotId, TemplateName,
+    Timestamp,
 };
+
+use crate::snapshot_store::SnapshotStore;
 
 /// A request that is to have one effect, however often it is sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -113,6 +116,14 @@ pub enum StoreError {
         /// Its state in the store, or `absent`, or `another execution`.
         found: String,
     },
+    /// The snapshot is not as the writer believed.
+    #[error("snapshot {id} is {found} in the store")]
+    SnapshotConflict {
+        /// Which.
+        id: SnapshotId,
+        /// Its state in the store, or `absent`.
+        found: String,
+    },
     /// The name is taken.
     #[error("{what} {name} exists already")]
     Exists {
@@ -182,7 +193,7 @@ pub enum StoreError {
 
 /// What the service remembers.
 #[async_trait]
-pub trait Store: Send + Sync {
+pub trait Store: SnapshotStore {
     /// Starts a new epoch, higher than all before, and sums up anew what each project has.
     async fn begin_epoch(&self) -> Result<Epoch, StoreError>;
 
@@ -220,7 +231,7 @@ pub trait Store: Send + Sync {
     /// Changes how much a project may have. What it has already stays.
     async fn set_quota(&self, id: &ProjectId, quota: &Quota) -> Result<(), StoreError>;
 
-    /// Removes a project with its keys and the memory of its ended sandboxes; [`StoreError::Exists`] while it has live ones.
+    /// Removes a project with its keys and the memory of its ended sandboxes; [`StoreError::Exists`] while it has live ones or snapshots.
     async fn remove_project(&self, id: &ProjectId) -> Result<(), StoreError>;
 
     /// Enters a key, of which only the hash of its secret is kept.

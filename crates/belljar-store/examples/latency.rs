@@ -74,6 +74,9 @@ fn fresh(project: &ProjectId) -> Result<Sandbox, Box<dyn Error>> {
         on_timeout: OnTimeout::Kill,
         auto_resume: false,
         pause: None,
+        origin: None,
+        begins_with: None,
+        last_snapshot: None,
         end: None,
     })
 }

@@ -22,6 +22,8 @@ mod port;
 mod projects;
 #[path = "verbs/sandboxes.rs"]
 mod sandboxes;
+#[path = "verbs/snapshots.rs"]
+mod snapshots;
 
 // The names that `verbs/` uses for the database at hand.
 use self::PostgresStore as Backend;
@@ -37,7 +39,9 @@ mod locks {
     // Whoever begins an epoch queues for the table, which is fair; those who read the row to write under it would pass by for ever.
     pub(super) const NEW_EPOCH: &str = "LOCK TABLE meta IN EXCLUSIVE MODE";
     pub(super) const EPOCH: &str = "SELECT epoch FROM meta FOR SHARE";
+    pub(super) const PROJECT_DISK: &str = "SELECT live_disk_bytes, quota_disk_bytes FROM projects WHERE id = $1 FOR UPDATE";
     pub(super) const PROJECT: &str = "SELECT live_sandboxes FROM projects WHERE id = $1 FOR UPDATE";
+    pub(super) const SNAPSHOT: &str = "SELECT state FROM snapshots WHERE id = $1 FOR UPDATE";
     pub(super) const SANDBOX: &str = "SELECT state, execution, metadata, cpu_millis, memory_bytes, disk_bytes FROM sandboxes \
                                       WHERE id = $1 AND project = $2 FOR UPDATE";
 }

@@ -27,6 +27,8 @@ mod port;
 mod projects;
 #[path = "verbs/sandboxes.rs"]
 mod sandboxes;
+#[path = "verbs/snapshots.rs"]
+mod snapshots;
 #[cfg(test)]
 mod tests;
 
@@ -42,7 +44,9 @@ mod locks {
     pub(super) const MIGRATION: &str = "SELECT 1";
     pub(super) const NEW_EPOCH: &str = "SELECT 1";
     pub(super) const EPOCH: &str = "SELECT epoch FROM meta";
+    pub(super) const PROJECT_DISK: &str = "SELECT live_disk_bytes, quota_disk_bytes FROM projects WHERE id = $1";
     pub(super) const PROJECT: &str = "SELECT live_sandboxes FROM projects WHERE id = $1";
+    pub(super) const SNAPSHOT: &str = "SELECT state FROM snapshots WHERE id = $1";
     pub(super) const SANDBOX: &str =
         "SELECT state, execution, metadata, cpu_millis, memory_bytes, disk_bytes FROM sandboxes WHERE id = $1 AND project = $2";
 }

@@ -26,5 +26,9 @@ mod recovery;
 mod room;
 #[path = "service/scene.rs"]
 mod scene;
+#[path = "service/snapshots.rs"]
+mod snapshots;
 #[path = "service/starting.rs"]
 mod starting;
+#[path = "service/warming.rs"]
+mod warming;

@@ -103,6 +103,10 @@ id! {
     SnapshotId, "snapshot id", 16..=32, host_label, "a-z and 0-9"
 }
 id! {
+    /// What people call a snapshot.
+    SnapshotName, "snapshot name", 1..=64, name, "A-Z, a-z, 0-9, '-', '_' and '.'"
+}
+id! {
     /// One process in a sandbox, chosen by the client or given: starting the same id twice is one start.
     ProcessId, "process id", 1..=64, name, "A-Z, a-z, 0-9, '-', '_' and '.'"
 }

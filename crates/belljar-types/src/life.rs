@@ -16,7 +16,9 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use crate::{EndReason, ExecutionId, Invalid, IsolationClass, ProjectId, SandboxId, SandboxSpec, TemplateName};
+use crate::{
+    Beginning, EndReason, ExecutionId, Invalid, IsolationClass, Origin, ProjectId, SandboxId, SandboxSpec, SnapshotId, TemplateName,
+};
 
 /// A moment, in milliseconds since 1970.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
@@ -262,6 +264,15 @@ pub struct Sandbox {
     /// Its pause, from the moment it is asked for until it runs again.
     #[serde(default)]
     pub pause: Option<Pause>,
+    /// Whom it is a copy of, if it is one.
+    #[serde(default)]
+    pub origin: Option<Origin>,
+    /// What it began with on its host, if that was not its template alone.
+    #[serde(default)]
+    pub begins_with: Option<Beginning>,
+    /// The snapshot that it last took, was rolled back to, or began with.
+    #[serde(default)]
+    pub last_snapshot: Option<SnapshotId>,
     /// How it ended or is ending.
     pub end: Option<SandboxEnd>,
 }
@@ -270,6 +281,11 @@ impl Sandbox {
     /// The current run.
     pub fn execution(&self) -> &ExecutionId {
         &self.spec.execution
+    }
+
+    /// The sandbox that everything it is related to began with; itself, if it is no copy.
+    pub fn root(&self) -> &SandboxId {
+        self.origin.as_ref().map_or(&self.id, |origin| &origin.root)
     }
 }
 

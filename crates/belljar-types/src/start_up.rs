@@ -24,6 +24,9 @@ pub struct StartUp {
     /// How many seconds that may take; 60 when unset.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub within_seconds: Option<u64>,
+    /// Keep an image of the memory of the first sandbox that is ready, where its class can, and let later ones begin with it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub warm: bool,
 }
 
 /// How to tell that a sandbox may be used.
@@ -80,7 +83,7 @@ mod tests {
     #[test]
     fn what_is_written_is_read_again() {
         for ready in [None, Some(ReadyCheck::Port(80)), Some(ReadyCheck::Command("test -e /ready".to_owned()))] {
-            let start = StartUp { command: Some("serve".to_owned()), ready, within_seconds: Some(5) };
+            let start = StartUp { command: Some("serve".to_owned()), ready, within_seconds: Some(5), warm: true };
             let text = serde_json::to_string(&start).unwrap();
             assert_eq!(serde_json::from_str::<StartUp>(&text).unwrap(), start, "{text}");
         }

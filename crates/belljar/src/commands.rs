@@ -14,6 +14,7 @@ mod cp;
 mod create;
 mod env;
 mod exec;
+mod fork;
 mod gc;
 mod key;
 mod kill;
@@ -25,9 +26,12 @@ mod pause;
 mod port;
 mod project;
 mod resume;
+mod rollback;
 mod shell;
 mod show;
+mod snapshot;
 mod template;
+mod tree;
 mod usage;
 
 pub(crate) use create::Making;
@@ -51,6 +55,11 @@ pub(crate) enum Command {
     Lease(lease::Arguments),
     Pause(pause::Arguments),
     Resume(resume::Arguments),
+    #[command(subcommand)]
+    Snapshot(snapshot::Command),
+    Fork(fork::Arguments),
+    Rollback(rollback::Arguments),
+    Tree(tree::Arguments),
     Kill(kill::Arguments),
     Usage(usage::Arguments),
     Metrics(metrics::Arguments),
@@ -82,6 +91,10 @@ pub(crate) async fn run(command: Command) -> ExitCode {
         Command::Lease(arguments) => lease::run(arguments).await,
         Command::Pause(arguments) => pause::run(arguments).await,
         Command::Resume(arguments) => resume::run(arguments).await,
+        Command::Snapshot(command) => snapshot::run(command).await,
+        Command::Fork(arguments) => fork::run(arguments).await,
+        Command::Rollback(arguments) => rollback::run(arguments).await,
+        Command::Tree(arguments) => tree::run(arguments).await,
         Command::Kill(arguments) => kill::run(arguments).await,
         Command::Usage(arguments) => usage::run(arguments).await,
         Command::Metrics(arguments) => metrics::run(arguments).await,

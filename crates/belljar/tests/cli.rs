@@ -20,5 +20,7 @@ mod restart;
 mod scene;
 #[path = "cli/shell.rs"]
 mod shell;
+#[path = "cli/snapshots.rs"]
+mod snapshots;
 #[path = "cli/terminal.rs"]
 mod terminal;

@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Deserializer, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
+use super::OriginView;
+
 /// Limits as asked for. What is left out is the server's default.
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -33,6 +35,9 @@ pub(crate) struct CreateRequest {
     /// From what; the server's default template when left out.
     #[schema(example = "base")]
     pub(crate) template: Option<String>,
+    /// From this snapshot instead, by its id or name. Limits that are left out are then the snapshot's.
+    #[schema(example = "before-upgrade")]
+    pub(crate) snapshot: Option<String>,
     /// `auto`, `gvisor`, `container`, `microvm` or `wasm`. `auto` is the strongest that works here; another is that one or an error. The server's default,
     /// which is `auto` unless the operator chose another, when left out.
     #[schema(example = "auto")]
@@ -233,6 +238,9 @@ pub(crate) struct SandboxView {
     /// Its pause, while it stands still.
     #[schema(required = true)]
     pub(crate) pause: Option<PauseView>,
+    /// Whom it is a copy of, if it is one.
+    #[schema(required = true)]
+    pub(crate) origin: Option<OriginView>,
     /// How it ended or is ending.
     #[schema(required = true)]
     pub(crate) end: Option<EndView>,

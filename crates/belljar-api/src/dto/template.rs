@@ -56,6 +56,8 @@ pub(crate) struct StartView {
     pub(crate) ready_command: Option<String>,
     /// How many seconds that may take.
     pub(crate) within_seconds: u64,
+    /// Whether sandboxes begin with the memory of the first that was ready, where their class can.
+    pub(crate) warm: bool,
 }
 
 /// The templates a project sees.

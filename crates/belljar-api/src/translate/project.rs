@@ -78,7 +78,7 @@ fn start_view(start: &StartUp) -> StartView {
         Some(ReadyCheck::Command(command)) => (None, Some(command.clone())),
         None => (None, None),
     };
-    StartView { command: start.command.clone(), ready_port, ready_command, within_seconds: start.within().as_secs() }
+    StartView { command: start.command.clone(), ready_port, ready_command, within_seconds: start.within().as_secs(), warm: start.warm }
 }
 
 pub(crate) fn owned_view(owned: &OwnedTemplate) -> TemplateView {

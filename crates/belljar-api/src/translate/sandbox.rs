@@ -11,7 +11,7 @@ use belljar_types::{
     Usage,
 };
 
-use super::{moment, seconds, word};
+use super::{moment, origin_view, seconds, word};
 use crate::dto::{
     CreateRequest, EndView, GuestMetricsView, LeaseRequest, LimitsRequest, LimitsView, PauseRequest, PauseView, PortView, ResumeRequest,
     SandboxView, UpdateRequest, UsageView,
@@ -23,6 +23,7 @@ pub(crate) fn create(request: CreateRequest, idempotency_key: Option<String>) ->
     let on_timeout = [("kill", OnTimeout::Kill), ("pause", OnTimeout::Pause)];
     Ok(CreateSandbox {
         template: request.template.map(|name| name.parse()).transpose().map_err(|error| renamed("template", error))?,
+        snapshot: request.snapshot,
         isolation: request.isolation.map(|text| text.parse()).transpose()?,
         limits: partial_limits(&request.limits)?,
         network: request.network.map(|text| word("network", &text, &network)).transpose()?.unwrap_or_default(),
@@ -126,6 +127,7 @@ pub(crate) fn sandbox_view(sandbox: &Sandbox) -> SandboxView {
         },
         auto_resume: sandbox.auto_resume,
         pause: sandbox.pause.map(|pause| PauseView { since: moment(pause.since), memory: memory_word(pause.memory) }),
+        origin: sandbox.origin.as_ref().map(origin_view),
         end: sandbox.end.as_ref().map(|end| EndView { cause: end.cause.as_str(), detail: end.detail.clone(), at: moment(end.at) }),
     }
 }

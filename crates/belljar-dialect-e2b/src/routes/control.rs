@@ -7,7 +7,7 @@ use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post, put};
 
-use super::{build_files, builds, lists, metrics, pauses, sandboxes, tags, templates, unsupported};
+use super::{build_files, builds, lists, metrics, pauses, sandboxes, snapshots, tags, templates, unsupported};
 use crate::errors::ApiError;
 use crate::state::E2bState;
 
@@ -27,8 +27,8 @@ pub(super) fn router(state: E2bState) -> Router {
         .route("/sandboxes/{id}/logs", get(lists::logs))
         .route("/v2/sandboxes/{id}/logs", get(lists::logs))
         .route("/sandboxes/{id}/pause", post(pauses::pause))
-        .route("/sandboxes/{id}/fork", post(unsupported::fork))
-        .route("/sandboxes/{id}/snapshots", post(unsupported::snapshot));
+        .route("/sandboxes/{id}/fork", post(snapshots::fork))
+        .route("/sandboxes/{id}/snapshots", post(snapshots::take));
     let templates = Router::new()
         .route("/templates", get(templates::list).post(unsupported::dockerfile))
         .route("/v2/templates", get(templates::list).post(builds::request))
@@ -44,7 +44,7 @@ pub(super) fn router(state: E2bState) -> Router {
         .route("/templates/tags", post(tags::assign).delete(tags::delete))
         .route("/templates/{id}/tags", get(tags::list));
     let rest = Router::new()
-        .route("/snapshots", get(unsupported::snapshots))
+        .route("/snapshots", get(snapshots::list))
         .route("/volumes", get(unsupported::volumes).post(unsupported::volumes))
         .route("/volumes/{id}", get(unsupported::volumes).delete(unsupported::volumes))
         .route("/secrets", get(unsupported::secrets).post(unsupported::secrets))

@@ -14,7 +14,7 @@ use crate::errors::ApiError;
 use crate::state::E2bState;
 use crate::translate::{ListPlan, detail, next_token};
 
-const NEXT: HeaderName = HeaderName::from_static("x-next-token");
+pub(super) const NEXT: HeaderName = HeaderName::from_static("x-next-token");
 
 pub(super) async fn all(
     State(state): State<E2bState>,

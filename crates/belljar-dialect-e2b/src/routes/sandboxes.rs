@@ -12,6 +12,7 @@ use belljar_types::{OnTimeout, Sandbox, SandboxId, SandboxState, hex};
 use sha2::{Digest, Sha256};
 
 use super::extract::{Domain, Given, Which};
+use super::snapshots::create_of_either;
 use crate::dto::{NetworkDto, NewSandbox, Refresh, SandboxDetail, SandboxDto, Timeout};
 use crate::errors::ApiError;
 use crate::state::E2bState;
@@ -56,7 +57,7 @@ async fn create(
     timeout: u64,
 ) -> Answer<(StatusCode, Json<SandboxDto>)> {
     let request = create_request(new, timeout, idempotency_key(headers)?)?;
-    let sandbox = state.service.create(who, request).await?;
+    let sandbox = create_of_either(state, who, request).await?;
     state.known.note(&sandbox.id, &sandbox.project);
     Ok((StatusCode::CREATED, Json(sandbox_dto(&sandbox, &state.tokens, domain.as_deref()))))
 }

@@ -10,6 +10,7 @@ use belljar_http::Authenticated;
 use belljar_types::{Limits, Timestamp};
 
 use super::extract::Given;
+use super::snapshots;
 use crate::dto::{TemplateAlias, TemplateChange, TemplateDto};
 use crate::errors::ApiError;
 use crate::state::E2bState;
@@ -67,8 +68,10 @@ pub(super) async fn remove(State(state): State<E2bState>, who: Authenticated, Pa
         owned.owner.is_some() && (*other == name || name.tag().is_none() && other.untagged() == name.as_str())
     };
     let meant: Vec<&OwnedTemplate> = all.iter().filter(meant).collect();
+    // For clients a snapshot is a template, too.
     if meant.is_empty() {
-        return Err(ApiError::no_template(&id));
+        let was_snapshot = snapshots::remove(&state, &who, &id).await?;
+        return if was_snapshot { Ok(StatusCode::NO_CONTENT) } else { Err(ApiError::no_template(&id)) };
     }
     for owned in meant {
         state.service.remove_template(&who, &owned.template.name, false).await?;

@@ -56,7 +56,12 @@ pub(crate) fn plan(start: BuildStart) -> Result<BuildPlan, ApiError> {
     let steps = start.steps.into_iter().enumerate().map(|(at, step)| planned(at + 1, step)).collect::<Result<_, _>>()?;
     let said = |text: Option<String>| text.filter(|text| !text.trim().is_empty());
     let (command, ready) = (said(start.start_cmd), said(start.ready_cmd).map(ready_check));
-    let start_up = (command.is_some() || ready.is_some()).then_some(StartUp { command, ready, within_seconds: Some(READY_WITHIN_SECONDS) });
+    let start_up = (command.is_some() || ready.is_some()).then_some(StartUp {
+        command,
+        ready,
+        within_seconds: Some(READY_WITHIN_SECONDS),
+        warm: true,
+    });
     Ok(BuildPlan {
         base,
         user,

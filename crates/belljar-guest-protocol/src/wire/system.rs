@@ -1,5 +1,6 @@
 //! Bodies of the verbs about the sandbox as a whole.
 
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use belljar_types::{GuestMetrics, Invalid, ListeningPort};
@@ -44,6 +45,9 @@ pub struct Renew {
     /// Leave alone what programs write until the next connection: memory is about to be written down.
     #[n(6)]
     pub quiet: Option<bool>,
+    /// The environment of processes that are started from now on, in place of the one before.
+    #[n(7)]
+    pub env: Option<BTreeMap<String, String>>,
 }
 
 impl std::fmt::Debug for Renew {

@@ -1,5 +1,6 @@
 //! What a new process gets from the sandbox, its user and its caller: environment, directory, program.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::ffi::CString;
 
@@ -15,7 +16,8 @@ pub(crate) const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin
 /// Defaults for all processes.
 #[derive(Debug)]
 pub(crate) struct Environment {
-    pub(crate) env: BTreeMap<String, String>,
+    /// Replaced when the sandbox becomes another one's copy.
+    pub(crate) env: RefCell<BTreeMap<String, String>>,
     pub(crate) workdir: Option<String>,
 }
 
@@ -50,7 +52,7 @@ impl Environment {
             ("SHELL", &user.shell),
         ];
         let mut variables: Variables = own.into_iter().map(|(name, value)| (name.as_bytes().to_vec(), value.to_vec())).collect();
-        variables.extend(self.env.iter().map(|(name, value)| (name.clone().into_bytes(), value.clone().into_bytes())));
+        variables.extend(self.env.borrow().iter().map(|(name, value)| (name.clone().into_bytes(), value.clone().into_bytes())));
         variables
     }
 

@@ -46,6 +46,9 @@ pub(super) async fn renew(call: &mut Call<'_>) -> Result<(), CallError> {
     if let Some(name) = &body.hostname {
         boot::set_host_name(name);
     }
+    if let Some(env) = body.env {
+        call.agent.processes.environment.env.replace(env);
+    }
     if let Some(nanos) = body.wall_clock_nanos {
         set_clock(nanos);
     }

@@ -1,5 +1,7 @@
 //! The sandbox as a whole: identity, ports, tunnels, metrics.
 
+use std::collections::BTreeMap;
+
 use belljar_guest_client::{Credentials, GuestClient};
 use belljar_ports::{Guest, GuestError};
 use belljar_types::{ExecutionId, SandboxId, Secret};
@@ -7,7 +9,7 @@ use bytes::Bytes;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
-use crate::harness::{TestAgent, ToAddress};
+use crate::harness::{TestAgent, ToAddress, finish, shell};
 
 #[tokio::test]
 async fn the_agent_says_who_it_is() {
@@ -29,9 +31,12 @@ async fn a_renewed_agent_knows_only_its_new_name() {
     let agent = TestAgent::start().await;
     let new = Credentials { sandbox: SandboxId::random(), execution: ExecutionId::random(), token: Secret::new([9; 32]) };
     // Without a clock: this machine's own would be set.
-    agent.client.renew(&new, None, None, None).await.unwrap();
+    let env = BTreeMap::from([("BRANCH".to_owned(), "b".to_owned())]);
+    agent.client.renew(&new, None, None, None, env).await.unwrap();
     let client = GuestClient::new(std::sync::Arc::new(ToAddress(agent.address)), new.clone());
     assert_eq!(client.hello().await.unwrap().sandbox, new.sandbox);
+    let (_, output) = client.start_attached(&shell("echo $BRANCH")).await.unwrap();
+    assert_eq!(finish(output).await.unwrap().text(), "b\n", "what is started from now on has the new environment");
     let old = GuestClient::new(std::sync::Arc::new(ToAddress(agent.address)), agent.credentials.clone());
     assert!(old.hello().await.is_err());
 }

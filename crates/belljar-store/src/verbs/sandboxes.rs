@@ -152,7 +152,8 @@ async fn enter(transaction: &mut Transaction, sandbox: &Sandbox) -> Result<(), S
     let limits = &sandbox.spec.limits;
     let entered = sqlx::query(
         "INSERT INTO sandboxes (id, project, state, execution, class, template, created_at, expires_at,
-            cpu_millis, memory_bytes, disk_bytes, metadata, body) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)",
+            cpu_millis, memory_bytes, disk_bytes, metadata, body, root)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)",
     )
     .bind(sandbox.id.as_str())
     .bind(sandbox.project.as_str())
@@ -167,6 +168,7 @@ async fn enter(transaction: &mut Transaction, sandbox: &Sandbox) -> Result<(), S
     .bind(signed(limits.disk_bytes))
     .bind(metadata)
     .bind(body(sandbox)?)
+    .bind(sandbox.origin.as_ref().map(|origin| origin.root.as_str()))
     .execute(&mut **transaction)
     .await;
     match entered {
@@ -296,7 +298,7 @@ pub(super) fn read(row: &Row) -> Result<Sandbox, Unreadable> {
     Ok(sandbox)
 }
 
-fn unreadable(id: &str, problem: &dyn std::fmt::Display) -> Unreadable {
+pub(super) fn unreadable(id: &str, problem: &dyn std::fmt::Display) -> Unreadable {
     let safe = |text: &str| escape_untrusted(text.as_bytes());
     Unreadable { id: safe(id), detail: safe(&problem.to_string()) }
 }

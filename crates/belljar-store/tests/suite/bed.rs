@@ -129,6 +129,9 @@ pub(crate) fn sandbox(project: &ProjectId) -> Sandbox {
         on_timeout: OnTimeout::Pause,
         auto_resume: true,
         pause: None,
+        origin: None,
+        begins_with: None,
+        last_snapshot: None,
         end: None,
     }
 }

@@ -11,6 +11,7 @@ mod paging;
 mod postgres_server;
 mod projects;
 mod quota;
+mod snapshots;
 
 /// Each function of each module, once on a fresh SQLite file and once in a fresh PostgreSQL database.
 macro_rules! on_both {
@@ -42,5 +43,8 @@ on_both! {
     projects: projects_come_and_go, a_project_with_live_sandboxes_stays, projects_do_not_see_each_other, keys_are_found_by_their_hash;
     damage: one_bad_row_is_one_bad_row, a_bad_key_is_refused_and_left_out, a_newer_schema_is_refused, opening_again_keeps_everything,
         many_may_open_it_for_the_first_time;
+    snapshots: a_snapshot_is_seen_when_it_is_whole_and_only_then, a_writer_that_is_wrong_about_a_snapshot_changes_nothing,
+        a_name_means_the_newest_that_has_it, snapshots_expire_in_their_order, a_family_is_found_by_whom_it_began_with,
+        snapshots_count_for_the_disk_and_keep_their_project, one_bad_snapshot_is_one_bad_snapshot;
     death: what_was_acknowledged_survives_being_killed;
 }

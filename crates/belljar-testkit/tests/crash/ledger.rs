@@ -20,6 +20,10 @@ pub(crate) struct Ledger {
     pub(crate) files: BTreeMap<(SandboxId, String), Bytes>,
     /// How many processes were started in each sandbox that lives and notes its starts.
     pub(crate) starts: BTreeMap<SandboxId, BTreeSet<String>>,
+    /// Snapshots that were taken and not removed, with what a file in them holds.
+    pub(crate) snapshots: BTreeMap<String, Bytes>,
+    /// Forks that were looked into.
+    pub(crate) forks: u64,
     /// Bytes of output that were compared.
     pub(crate) compared: u64,
     /// Processes that ran to their end.
@@ -35,6 +39,8 @@ impl Ledger {
         self.killed.extend(other.killed);
         self.files.extend(other.files);
         self.starts.extend(other.starts);
+        self.snapshots.extend(other.snapshots);
+        self.forks += other.forks;
         self.compared += other.compared;
         self.processes += other.processes;
     }
@@ -66,6 +72,7 @@ impl Ledger {
             assert_eq!(once.len(), noted.len(), "a process of {id} was started twice");
             assert_eq!(&once, expected, "the processes of {id}");
         }
+        self.compare_snapshots(client).await;
         let expected: BTreeSet<SandboxId> = self.living.values().map(|(id, _)| id.clone()).collect();
         assert_eq!(living(client).await, expected, "nothing lives that nobody was told of");
     }
@@ -74,6 +81,9 @@ impl Ledger {
     pub(crate) async fn end_all(&self, client: &Insisting) {
         for (id, _) in self.living.values() {
             client.kill(id).await;
+        }
+        for snapshot in self.snapshots.keys() {
+            client.remove_snapshot(snapshot).await;
         }
         assert!(living(client).await.is_empty());
     }
@@ -99,11 +109,13 @@ impl fmt::Display for Ledger {
         let started: usize = self.starts.values().map(BTreeSet::len).sum();
         write!(
             f,
-            "{} sandboxes live, {} were killed, {} files written, {} processes run ({started} counted), {} bytes of output compared",
+            "{} sandboxes live, {} were killed, {} files written, {} processes run ({started} counted), {} snapshots kept, {} forks, {} bytes of output compared",
             self.living.len(),
             self.killed.len(),
             self.files.len(),
             self.processes,
+            self.snapshots.len(),
+            self.forks,
             self.compared
         )
     }

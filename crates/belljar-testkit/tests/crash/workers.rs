@@ -25,13 +25,13 @@ pub(crate) async fn warm_up(client: &Insisting) {
 }
 
 /// One worker's means.
-struct Worker {
-    client: Insisting,
+pub(crate) struct Worker {
+    pub(crate) client: Insisting,
     over: Arc<AtomicBool>,
-    name: String,
+    pub(crate) name: String,
     class: &'static str,
-    dice: Dice,
-    ledger: Ledger,
+    pub(crate) dice: Dice,
+    pub(crate) ledger: Ledger,
 }
 
 /// Starts all of them.
@@ -56,15 +56,17 @@ pub(crate) fn start(client: &Insisting, over: &Arc<AtomicBool>, dice: &mut Dice)
         tokio::spawn(worker("type", "container").type_into_a_terminal()),
         tokio::spawn(worker("write", "container").write()),
         tokio::spawn(worker("write", "gvisor").write()),
+        tokio::spawn(worker("keep", "container").keep()),
+        tokio::spawn(worker("keep", "gvisor").keep()),
     ]
 }
 
 impl Worker {
-    fn goes_on(&self) -> bool {
+    pub(crate) fn goes_on(&self) -> bool {
         !self.over.load(Ordering::Acquire)
     }
 
-    async fn create(&mut self, key: &str) -> SandboxId {
+    pub(crate) async fn create(&mut self, key: &str) -> SandboxId {
         let made = self.client.create(self.class, key).await;
         self.ledger.living.insert(key.to_owned(), (made.id.clone(), self.class.to_owned()));
         made.id

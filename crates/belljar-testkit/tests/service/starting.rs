@@ -49,7 +49,7 @@ fn a_sandbox_runs_when_what_its_template_starts_is_ready() {
         let scene = Scene::open(BOTH).await;
         let url = "curl -sf -o /dev/null http://127.0.0.1:8000/".to_owned();
         for ready in [ReadyCheck::Port(8000), ReadyCheck::Command(url)] {
-            let start = StartUp { command: Some(SERVE.to_owned()), ready: Some(ready), within_seconds: None };
+            let start = StartUp { command: Some(SERVE.to_owned()), ready: Some(ready), ..StartUp::default() };
             let template = Prepared::new(&scene, start);
             for class in [IsolationClass::Container, IsolationClass::Gvisor] {
                 let sandbox = scene.create(template.of(class)).await;
@@ -74,7 +74,7 @@ fn a_sandbox_that_boots_anew_starts_it_again_and_one_with_memory_does_not() {
         let scene = Scene::open(CONTAINER).await;
         let count = "echo once >> ~/starts; exec sleep 1000".to_owned();
         let ready = ReadyCheck::Command("test -e ~/starts".to_owned());
-        let template = Prepared::new(&scene, StartUp { command: Some(count), ready: Some(ready), within_seconds: None });
+        let template = Prepared::new(&scene, StartUp { command: Some(count), ready: Some(ready), ..StartUp::default() });
         let sandbox = scene.create(template.of(IsolationClass::Container)).await;
         assert_eq!(says(&scene, &sandbox.id, "cat ~/starts").await, "once\n");
         for (keep, expected) in [(SnapshotKind::Memory, "once\n"), (SnapshotKind::Filesystem, "once\nonce\n")] {
@@ -92,10 +92,11 @@ fn what_fails_or_is_never_ready_is_told_with_its_last_words_and_leaves_nothing()
         let _turn = among_others().await;
         let scene = Scene::open(BOTH).await;
         let never = || Some(ReadyCheck::Port(8000));
-        let fails = StartUp { command: Some("echo \"no \u{1b}[2Jway\" >&2; exit 7".to_owned()), ready: never(), within_seconds: None };
-        let hangs = StartUp { command: Some("echo waiting; sleep 1000".to_owned()), ready: never(), within_seconds: Some(2) };
+        let fails = StartUp { command: Some("echo \"no \u{1b}[2Jway\" >&2; exit 7".to_owned()), ready: never(), ..StartUp::default() };
+        let hangs =
+            StartUp { command: Some("echo waiting; sleep 1000".to_owned()), ready: never(), within_seconds: Some(2), ..StartUp::default() };
         let check = ReadyCheck::Command("false".to_owned());
-        let unready = StartUp { command: None, ready: Some(check), within_seconds: Some(2) };
+        let unready = StartUp { ready: Some(check), within_seconds: Some(2), ..StartUp::default() };
         let cases = [
             (fails, "exited with code 7", "no \\u{1b}[2Jway"),
             (hangs, "not ready within 2 s", "waiting"),

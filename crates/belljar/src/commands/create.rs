@@ -52,6 +52,9 @@ pub(crate) struct Making {
     /// What it is made from; `belljar template ls` lists what there is [default: the server's]
     #[arg(long, value_name = "NAME", help_heading = "The new sandbox")]
     template: Option<String>,
+    /// From this snapshot instead, by its id or name
+    #[arg(long, value_name = "SNAPSHOT", conflicts_with = "template", help_heading = "The new sandbox")]
+    snapshot: Option<String>,
     /// What isolates it: auto, gvisor, container or microvm. `auto` is the strongest that works on the server; another is that one or an error [default: the server's]
     #[arg(long, value_name = "CLASS", help_heading = "The new sandbox")]
     isolation: Option<String>,
@@ -88,6 +91,7 @@ impl Making {
     pub(crate) fn request(self) -> CreateSandbox {
         CreateSandbox {
             template: self.template,
+            snapshot: self.snapshot,
             isolation: self.isolation,
             limits: AskedLimits {
                 cpu_millis: self.cpu,

@@ -4,7 +4,7 @@ use crate::command_error::CommandError;
 use crate::remote::Remote;
 use crate::{progress, screen, units};
 
-/// Remove layers that no template and no sandbox refers to
+/// Remove layers that no template, no sandbox and no snapshot refers to
 ///
 /// Needs a key with the scope `admin`.
 #[derive(clap::Args)]

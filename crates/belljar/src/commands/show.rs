@@ -82,6 +82,16 @@ fn lines(sandbox: &SandboxView) -> Vec<(&'static str, String)> {
     optional("environment", (!sandbox.env.is_empty()).then(|| sandbox.env.join(" ")));
     let metadata: Vec<String> = sandbox.metadata.iter().map(|(name, value)| format!("{name}={value}")).collect();
     optional("metadata", (!metadata.is_empty()).then(|| metadata.join(" ")));
+    let origin = sandbox.origin.as_ref();
+    optional(
+        "copy of",
+        origin.map(|origin| {
+            origin
+                .snapshot
+                .as_ref()
+                .map_or_else(|| origin.sandbox.clone(), |snapshot| format!("{}, by snapshot {snapshot}", origin.sandbox))
+        }),
+    );
     optional("ended", sandbox.end.as_ref().map(|end| format!("{}: {}, {}", end.cause, end.detail, moments::relative(&end.at))));
     lines
 }
