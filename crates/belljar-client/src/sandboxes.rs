@@ -46,6 +46,9 @@ pub struct CreateSandbox {
     /// `none` or `open`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub network: Option<String>,
+    /// What it may do: the name of a profile, or a document.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub policy: Option<serde_json::Value>,
     /// `root-allowed` or `user-only`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub privilege: Option<String>,
@@ -81,6 +84,9 @@ pub struct Change {
     /// It ends so long from now.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lease_seconds: Option<u64>,
+    /// Replaces what it may do.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub policy: Option<serde_json::Value>,
 }
 
 /// Limits as they are.
@@ -146,8 +152,11 @@ pub struct SandboxView {
     pub execution: String,
     /// What it may use.
     pub limits: LimitsOf,
-    /// `none` or `open`.
+    /// `none`, `open` or `filtered`.
     pub network: String,
+    /// What it may do.
+    #[serde(default)]
+    pub policy: Option<serde_json::Value>,
     /// `root-allowed` or `user-only`.
     pub privilege: String,
     /// Names of its environment.

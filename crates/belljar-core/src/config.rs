@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use belljar_types::{IsolationRequest, Limits, TemplateName};
 
-use crate::SharedKernel;
+use crate::{Policies, SharedKernel};
 
 /// The service's settings.
 #[derive(Debug, Clone)]
@@ -43,6 +43,8 @@ pub struct ServiceConfig {
     pub keep_ended: Duration,
     /// Whether what cannot be recorded is not done.
     pub audit_required: bool,
+    /// What projects and templates may do, beside what callers ask for.
+    pub policies: Policies,
 }
 
 impl Default for ServiceConfig {
@@ -65,6 +67,7 @@ impl Default for ServiceConfig {
             restart_grace: Duration::from_secs(30),
             keep_ended: Duration::from_secs(7 * 24 * 3600),
             audit_required: true,
+            policies: Policies::default(),
         }
     }
 }

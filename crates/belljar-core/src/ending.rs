@@ -32,6 +32,7 @@ impl Owner {
             warn!(sandbox = %self.sandbox.id, error = chain(&error), "could not record that a sandbox is being ended; ending it all the same");
             self.sandbox.end = Some(end);
         }
+        self.shared.shut_in(&self.sandbox.id);
         self.destroy(&mut waiting).await;
         let cause = self.sandbox.end.as_ref().map_or(cause, |end| end.cause);
         let last = if matches!(cause, EndCause::OutOfMemory | EndCause::Lost | EndCause::NotMade) {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use belljar_ports::{AuditError, GuestError, RuntimeError, StoreError, TemplateError};
+use belljar_ports::{AuditError, EgressError, GuestError, RuntimeError, StoreError, TemplateError};
 use belljar_types::{BuildId, Invalid, IsolationClass, KeyId, ProjectId, SandboxEnd, SandboxId, SandboxState, Scope, TemplateName};
 
 use crate::NoClass;
@@ -148,6 +148,9 @@ pub enum CoreError {
     /// Something inside the sandbox was not done.
     #[error(transparent)]
     Guest(#[from] GuestError),
+    /// The sandbox could not be let out as its policy says.
+    #[error("open the network of the sandbox")]
+    Egress(#[from] EgressError),
     /// The engine failed.
     #[error("the engine failed")]
     Runtime(#[from] RuntimeError),
@@ -203,6 +206,7 @@ impl CoreError {
             Self::Template(TemplateError::Build { .. }) => "template_failed",
             Self::Template(_) => "template_storage_failed",
             Self::Runtime(_) => "engine_failed",
+            Self::Egress(_) => "egress_failed",
         }
     }
 

@@ -19,6 +19,7 @@ mod keeping;
 mod owner;
 mod pausing;
 mod placement;
+mod policies;
 mod projects;
 mod recorded;
 mod recording;
@@ -32,9 +33,11 @@ mod snapshots;
 mod starting;
 mod statistics;
 mod templates;
+mod trust;
 mod warming;
 
 pub use asking::in_the_name_of;
+pub use belljar_policy as policy;
 pub use belljar_ports::{
     AuditError, AuditPage, AuditQuery, AuditVerdict, BuildLine, ByteStream, Capabilities, Checkpoint, Cursor, EventStream, Family,
     FileContent, FileStream, Guest, GuestConnection, GuestError, Order, OutputStream, OwnedTemplate, Page, PageRequest, RuntimeError,
@@ -48,6 +51,7 @@ pub use doctor::DoctorReport;
 pub use error::{CoreError, ErrorClass};
 pub use forking::{ForkRequest, ForkSource, Forks};
 pub use placement::{ClassChoice, NoClass, SharedKernel, choose_class};
+pub use policies::Policies;
 pub use projects::{DEFAULT_PROJECT, NewKeyRequest};
 pub use request::{CreateSandbox, Lease, PartialLimits, SandboxChange};
 pub use service::{Parts, Service, StartError};

@@ -180,6 +180,7 @@ impl Owner {
                 // The server that took over may have adopted it, and removes it otherwise: this one has no say any more.
                 Err(CoreError::Store(error @ StoreError::Fenced { .. })) => return Err(error.into()),
                 Err(failure) => {
+                    self.shared.shut_in(&self.sandbox.id);
                     if let Err(error) = self.runtime.destroy(&self.sandbox.id).await {
                         error!(sandbox = %self.sandbox.id, error = chain(&error), "could not undo a sandbox that could not be started or recorded");
                     }
@@ -198,8 +199,9 @@ impl Owner {
         Err(failure)
     }
 
-    /// Starts what its template starts, and records that it runs.
+    /// Lets it out, starts what its template starts, and records that it runs.
     async fn first_run(&mut self, execution: &Execution) -> Result<(), CoreError> {
+        self.shared.let_out(&self.runtime, &self.sandbox).await?;
         if !self.begins_with_memory() {
             self.start_up(&execution.id).await?;
             self.keep_warm().await;
@@ -229,6 +231,7 @@ impl Owner {
 
     /// Takes up a sandbox that runs and that another server made.
     pub(crate) async fn take_up(&mut self, execution: &Execution, grace: Duration) -> Result<(), CoreError> {
+        self.shared.let_out(&self.runtime, &self.sandbox).await?;
         match self.sandbox.state {
             SandboxState::Creating => self.start(execution.started_at.into()).await?,
             SandboxState::Running => {}
@@ -333,6 +336,8 @@ impl Owner {
             (Lease::AtLeast(length), Some(at)) => (now.plus(length) > at).then_some(length),
         });
         let rewound = lease.is_some();
+        let policy = change.policy.map(|own| self.shared.rule_again(&self.sandbox, &own)).transpose()?;
+        let ruled = policy.is_some();
         self.advance(state, |sandbox| {
             if let Some(metadata) = change.metadata {
                 sandbox.metadata = metadata;
@@ -340,12 +345,18 @@ impl Owner {
             if let Some(timeout) = change.idle_timeout {
                 sandbox.idle_timeout = timeout;
             }
+            if policy.is_some() {
+                sandbox.spec.policy = policy;
+            }
             if let Some(length) = lease {
                 sandbox.leased_at = now;
                 sandbox.expires_at = Some(now.plus(length));
             }
         })
         .await?;
+        if ruled && state == SandboxState::Running {
+            self.shared.hold(&self.runtime, &self.sandbox).await?;
+        }
         if rewound && state == SandboxState::Running {
             self.wind_up(Duration::ZERO);
         }

@@ -49,7 +49,11 @@ impl Owner {
         };
         let pause = Pause { since: Timestamp::now(), memory };
         self.advance(SandboxState::Pausing, |sandbox| sandbox.pause = Some(pause)).await?;
+        if memory != PausedMemory::Resident {
+            self.shared.shut_in(&self.sandbox.id);
+        }
         if let Err(failure) = self.runtime.pause(&self.sandbox.id, keep).await {
+            self.shared.let_out(&self.runtime, &self.sandbox).await?;
             self.advance(SandboxState::Running, |sandbox| sandbox.pause = None).await?;
             return Err(failure.into());
         }
@@ -121,8 +125,9 @@ impl Owner {
         Ok(Arc::new(self.sandbox.clone()))
     }
 
-    /// Starts what its template starts if its processes were not kept, and records that it runs.
+    /// Lets it out, starts what its template starts if its processes were not kept, and records that it runs.
     pub(crate) async fn set_going(&mut self, execution: Execution, lease: Option<Duration>, place: Option<Place>) -> Result<(), CoreError> {
+        self.shared.let_out(&self.runtime, &self.sandbox).await?;
         if self.boots_anew()
             && let Err(failure) = self.start_up(&execution.id).await
         {

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use belljar_policy::Policy;
 use belljar_types::{Invalid, IsolationRequest, Limits, Network, OnTimeout, PrivilegePolicy, TemplateName};
 use sha2::{Digest, Sha256};
 
@@ -34,8 +35,10 @@ pub struct CreateSandbox {
     pub isolation: Option<IsolationRequest>,
     /// What it may use.
     pub limits: PartialLimits,
-    /// What its slot lets through.
-    pub network: Network,
+    /// What its slot lets through; what its policy says when unset, and nothing without one.
+    pub network: Option<Network>,
+    /// What it may do, within what its project and its template may.
+    pub policy: Option<Policy>,
     /// Who may become root in it.
     pub privilege: PrivilegePolicy,
     /// Environment for all its processes.
@@ -74,6 +77,8 @@ pub struct SandboxChange {
     pub idle_timeout: Option<Option<Duration>>,
     /// Sets the lease.
     pub lease: Option<Lease>,
+    /// Replaces what it may do, within what its project and its template may.
+    pub policy: Option<Box<Policy>>,
 }
 
 const MAX_METADATA: usize = 64;

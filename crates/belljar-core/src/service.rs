@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use belljar_ports::{Audit, Capacity, Once, Page, PageRequest, Runtime, SandboxFilter, SnapshotKind, Store, StoreError, Templates};
+use belljar_ports::{Audit, Capacity, Egress, Once, Page, PageRequest, Runtime, SandboxFilter, SnapshotKind, Store, StoreError, Templates};
 use belljar_types::{
     AuditAction, EngineReport, ExecutionId, Phase, Sandbox, SandboxEnd, SandboxId, SandboxSpec, SandboxState, Scope, Template, Timestamp,
     Usage,
@@ -33,6 +33,8 @@ pub struct Parts {
     pub capacity: Arc<dyn Capacity>,
     /// Where what happens is written down.
     pub audit: Arc<dyn Audit>,
+    /// What lets them out; without it no policy with a network is taken.
+    pub egress: Option<Arc<dyn Egress>>,
     /// What the operator decided.
     pub config: ServiceConfig,
 }
@@ -62,7 +64,7 @@ impl Service {
         let epoch = parts.store.begin_epoch().await?;
         let admission = Admission::new(&parts.config, parts.capacity);
         let audit = Recorder::new(parts.audit, parts.config.audit_required);
-        let shared = Arc::new(Shared::new(parts.store, engines, parts.templates, admission, audit, parts.config, epoch));
+        let shared = Arc::new(Shared::new(parts.store, engines, parts.templates, parts.egress, admission, audit, parts.config, epoch));
         recovery::recover(&shared).await?;
         let service = Arc::new(Self { shared, keys: Keys::default() });
         service.give_up_builds().await;
@@ -107,6 +109,7 @@ impl Service {
         let limits = request.limits(config)?;
         let choice = choose_class(request.isolation.unwrap_or(config.default_isolation), &self.reports(), config.shared_kernel)?;
         let engine = self.shared.engine(choice.class).ok_or(crate::NoClass::Absent { class: choice.class })?;
+        let ruled = self.shared.rule(&request, &caller.project, &template.name, choice.class, limits)?;
         let once = request.idempotency_key.clone().map(|key| Once { key, fingerprint: request.fingerprint() });
         let now = Timestamp::now();
         let sandbox = Sandbox {
@@ -121,18 +124,19 @@ impl Service {
                 execution: ExecutionId::random(),
                 layers: template.layers,
                 defaults: template.defaults,
-                limits,
-                network: request.network,
-                privilege: request.privilege,
-                env: request.env,
+                limits: ruled.limits,
+                network: ruled.network,
+                privilege: ruled.privilege,
+                env: ruled.env,
                 hostname: request.hostname,
+                policy: ruled.policy,
             },
             metadata: request.metadata,
             created_at: now,
             started_at: None,
-            expires_at: Some(now.plus(request.lease.unwrap_or(config.default_lease))),
+            expires_at: Some(now.plus(ruled.lease)),
             leased_at: now,
-            idle_timeout: request.idle_timeout,
+            idle_timeout: ruled.idle_timeout,
             on_timeout: request.on_timeout,
             auto_resume: request.auto_resume,
             pause: None,

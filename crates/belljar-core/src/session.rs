@@ -4,12 +4,13 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 
-use belljar_ports::{Guest, GuestError};
+use belljar_ports::{Guest, GuestConnection, GuestError};
 use belljar_types::{Sandbox, SandboxState};
 use tokio::sync::watch;
 
 use crate::CoreError;
 use crate::activity::Activity;
+use crate::policies::check_ingress;
 
 /// How long to wait for the owner to notice that a sandbox has ended, when its agent has gone silent.
 const NOTICE: Duration = Duration::from_secs(2);
@@ -35,6 +36,12 @@ impl Session {
     /// The agent, for streams that outlive a borrow of the session. Keep the session beside it.
     pub fn guest(&self) -> &Arc<dyn Guest> {
         &self.guest
+    }
+
+    /// A connection to a port inside, if the sandbox's policy opens it.
+    pub async fn connect(&self, port: u16) -> Result<Box<dyn GuestConnection>, GuestError> {
+        check_ingress(&self.sandbox(), port)?;
+        self.guest.connect(port).await
     }
 
     /// Waits until the sandbox no longer runs, and says how it is then.

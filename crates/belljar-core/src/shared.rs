@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use belljar_ports::{Runtime, Store, StoreError, Templates};
+use belljar_ports::{Egress, Runtime, Store, StoreError, Templates};
 use belljar_types::{EngineReport, Epoch, IsolationClass, Sandbox, SandboxId};
 use tokio::sync::{Notify, mpsc, watch};
 use tokio_util::task::TaskTracker;
@@ -41,6 +41,7 @@ pub(crate) struct Shared {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) engines: Vec<Engine>,
     pub(crate) templates: Arc<dyn Templates>,
+    pub(crate) egress: Option<Arc<dyn Egress>>,
     pub(crate) admission: Arc<Admission>,
     pub(crate) audit: Recorder,
     pub(crate) config: ServiceConfig,
@@ -63,6 +64,7 @@ impl Shared {
         store: Arc<dyn Store>,
         engines: Vec<Engine>,
         templates: Arc<dyn Templates>,
+        egress: Option<Arc<dyn Egress>>,
         admission: Arc<Admission>,
         audit: Recorder,
         config: ServiceConfig,
@@ -72,6 +74,7 @@ impl Shared {
             store,
             engines,
             templates,
+            egress,
             admission,
             audit,
             config,

@@ -2,18 +2,7 @@
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-/// Bytes and connections of one sandbox since it was attached.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Traffic {
-    /// Bytes from the sandbox.
-    pub sent: u64,
-    /// Bytes to the sandbox.
-    pub received: u64,
-    /// Connections that were allowed.
-    pub connections: u64,
-    /// Connections and requests that were refused.
-    pub refused: u64,
-}
+use belljar_types::Traffic;
 
 /// Which way bytes go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,14 +1,15 @@
 //! The connection to the outside. A name is resolved here and nowhere else, once; each address is judged, and what is dialled is what was judged.
 
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::time::Duration;
 
 use belljar_policy::{Compiled, Destination, HostName, Reason, Request, decide};
-use tokio::net::{TcpStream, UdpSocket};
+use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-use crate::dns::Resolver;
+use crate::uplink::Uplink;
+use crate::way::Outside;
 
 const PATIENCE: Duration = Duration::from_secs(10);
 const MOST_ADDRESSES: usize = 4;
@@ -52,18 +53,20 @@ pub(crate) enum NoConnection {
 }
 
 /// Resolves, judges, connects.
-pub(crate) async fn dial(resolver: &Resolver, policy: &Compiled, to: &To, port: u16) -> Result<TcpStream, NoConnection> {
+pub(crate) async fn dial(outside: &Outside, policy: &Compiled, to: &To, port: u16) -> Result<TcpStream, NoConnection> {
     let addresses: Vec<IpAddr> = match to {
         To::Address(address) => vec![*address],
-        To::Name(name) => resolver.addresses(name).await.map_err(NoConnection::Unresolved)?.into_iter().map(IpAddr::V4).collect(),
+        To::Name(name) => {
+            outside.resolver.addresses(&outside.uplink, name).await.map_err(NoConnection::Unresolved)?.into_iter().map(IpAddr::V4).collect()
+        }
     };
     let mut failure = NoConnection::Nowhere;
     for address in addresses.into_iter().take(MOST_ADDRESSES) {
-        if let Some(what) = objection(policy, address, port).await {
+        if let Some(what) = objection(&outside.uplink, policy, address, port).await {
             failure = NoConnection::Closed { address, what };
             continue;
         }
-        match timeout(PATIENCE, TcpStream::connect((address, port))).await {
+        match timeout(PATIENCE, outside.uplink.connect((address, port).into())).await {
             Ok(Ok(stream)) => {
                 let _ = stream.set_nodelay(true);
                 return Ok(stream);
@@ -76,7 +79,7 @@ pub(crate) async fn dial(resolver: &Resolver, policy: &Compiled, to: &To, port: 
 }
 
 /// What is wrong with an address, if anything: it is closed for all, denied by a rule, or this machine's own.
-async fn objection(policy: &Compiled, address: IpAddr, port: u16) -> Option<String> {
+async fn objection(uplink: &Uplink, policy: &Compiled, address: IpAddr, port: u16) -> Option<String> {
     if let Some(what) = policy.closed(address) {
         return Some(what.to_owned());
     }
@@ -84,19 +87,14 @@ async fn objection(policy: &Compiled, address: IpAddr, port: u16) -> Option<Stri
     if !verdict.allow && verdict.reason == Reason::Rule {
         return Some(verdict.to_string());
     }
-    let own = !policy.reaches(address) && is_own(address).await.unwrap_or(true);
+    let own = !policy.reaches(address) && is_own(uplink, address).await.unwrap_or(true);
     own.then(|| "this machine's own".to_owned())
 }
 
 /// Whether packets to this address would stay on this machine: the kernel then takes it for the sender's as well. No packet is sent.
-async fn is_own(address: IpAddr) -> io::Result<bool> {
-    let any: SocketAddr = match address {
-        IpAddr::V4(_) => (std::net::Ipv4Addr::UNSPECIFIED, 0).into(),
-        IpAddr::V6(_) => (std::net::Ipv6Addr::UNSPECIFIED, 0).into(),
-    };
-    let socket = UdpSocket::bind(any).await?;
-    match socket.connect((address, 9)).await {
-        Ok(()) => Ok(socket.local_addr()?.ip() == address),
+async fn is_own(uplink: &Uplink, address: IpAddr) -> io::Result<bool> {
+    match uplink.datagrams((address, 9).into()).await {
+        Ok(socket) => Ok(socket.local_addr()?.ip() == address),
         // Where there is no way, there is nobody of ours.
         Err(_) => Ok(false),
     }

@@ -7,17 +7,21 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use belljar_linux::netns::Netns;
 use belljar_policy::{Compiled, Format, Operator, parse};
-use belljar_types::SandboxId;
+use belljar_ports::{Attached, EgressAbilities};
+use belljar_types::{ProjectId, Sandbox, SandboxId, Traffic};
 use tokio::net::{TcpListener, UdpSocket};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
+use tokio_rustls::rustls::pki_types::CertificateDer;
 
-use crate::counts::Traffic;
 use crate::dns::{Resolver, serve_tcp, serve_udp};
 use crate::door;
 use crate::error::EgressError;
 use crate::event::Event;
+use crate::inspect::client_config;
+use crate::secrets::SecretKeeper;
 use crate::session::{Session, Sessions};
+use crate::uplink::Uplink;
 use crate::way::Outside;
 
 /// How many events may wait for whoever keeps a record.
@@ -49,8 +53,14 @@ pub struct EgressConfig {
     pub proxy_port: u16,
     /// What the operator decided.
     pub operator: Arc<Operator>,
+    /// The file that stands for the network namespace from which the outside is reached; this process's own when unset.
+    pub uplink: Option<PathBuf>,
     /// Who is asked for the addresses of names.
     pub resolver: Resolver,
+    /// Whose certificates are trusted when TLS is read; with none, no TLS is.
+    pub roots: Vec<CertificateDer<'static>>,
+    /// Who keeps the secrets that are added to requests.
+    pub secrets: Option<Arc<dyn SecretKeeper>>,
     /// Who knows where sandboxes are.
     pub lodge: Arc<dyn Lodge>,
 }
@@ -61,6 +71,7 @@ pub struct Egress {
     operator: Arc<Operator>,
     lodge: Arc<dyn Lodge>,
     events: mpsc::Sender<Event>,
+    abilities: EgressAbilities,
     tasks: Vec<JoinHandle<()>>,
 }
 
@@ -69,7 +80,10 @@ impl Egress {
     pub fn open(config: EgressConfig) -> Result<(Arc<Self>, mpsc::Receiver<Event>), EgressError> {
         let (events, told) = mpsc::channel(EVENTS);
         let sessions = Arc::new(Sessions::default());
-        let outside = Arc::new(Outside { resolver: config.resolver });
+        let uplink = config.uplink.as_deref().map(Netns::open).transpose().map_err(EgressError::Uplink)?;
+        let tls = if config.roots.is_empty() { None } else { Some(client_config(&config.roots).map_err(EgressError::Roots)?) };
+        let abilities = EgressAbilities { inspection: tls.is_some(), secrets: tls.is_some() && config.secrets.is_some() };
+        let outside = Arc::new(Outside { resolver: config.resolver, uplink: Uplink::new(uplink), tls, secrets: config.secrets });
         let gateway = Netns::open(&config.gateway).map_err(EgressError::Gateway)?;
         let listen = |port: u16, what| {
             let made = gateway.run(|| std::net::TcpListener::bind((Ipv4Addr::UNSPECIFIED, port)));
@@ -86,25 +100,39 @@ impl Egress {
             tokio::spawn(serve_tcp(names, Arc::clone(&sessions))),
             tokio::spawn(serve_udp(datagrams, Arc::clone(&sessions))),
         ];
-        Ok((Arc::new(Self { sessions, operator: config.operator, lodge: config.lodge, events, tasks }), told))
+        Ok((Arc::new(Self { sessions, operator: config.operator, lodge: config.lodge, events, abilities, tasks }), told))
     }
 
     /// Lets a sandbox out as its policy says; before, and after [`Egress::detach`], nothing of it gets anywhere.
-    pub async fn attach(&self, id: &SandboxId, policy: &str) -> Result<(), EgressError> {
+    ///
+    /// The answer is the certificate that programs inside have to trust, if their TLS is read.
+    pub async fn attach(&self, id: &SandboxId, project: &ProjectId, policy: &str) -> Result<Option<String>, EgressError> {
         let compiled = self.compile(id, policy)?;
         let lodging = self.lodge.lodging(id).await.map_err(|source| EgressError::Address { id: id.clone(), source })?;
-        let session = Session::new(id.clone(), lodging.gateway, compiled, self.events.clone());
+        if let Some((at, session)) = self.sessions.of(id)
+            && at == lodging.guest
+        {
+            return self.hold(&session, compiled);
+        }
+        let session = Session::new(id.clone(), project.clone(), lodging.gateway, Arc::clone(&compiled), self.events.clone());
+        let certificate = self.hold(&session, compiled)?;
         self.sessions.insert(lodging.guest, Arc::new(session));
-        Ok(())
+        Ok(certificate)
     }
 
-    /// Replaces the policy of a sandbox. Connections that it does not allow are cut at once. `false` if the sandbox is not attached.
-    pub fn change(&self, id: &SandboxId, policy: &str) -> Result<bool, EgressError> {
+    fn hold(&self, session: &Session, policy: Arc<Compiled>) -> Result<Option<String>, EgressError> {
+        let names = if self.abilities.inspection { policy.inspected_names().to_vec() } else { Vec::new() };
+        let authority = session
+            .renew_authority(names)
+            .map_err(|source| EgressError::Authority { id: session.sandbox.clone(), source: Box::new(source) })?;
+        session.change(policy);
+        Ok(authority.map(|authority| authority.pem().to_owned()))
+    }
+
+    /// Replaces the policy of a sandbox. Connections that it does not allow are cut at once. Does nothing if the sandbox is not attached.
+    pub fn change(&self, id: &SandboxId, policy: &str) -> Result<Option<String>, EgressError> {
         let compiled = self.compile(id, policy)?;
-        Ok(self.sessions.of(id).is_some_and(|(_, session)| {
-            session.change(compiled);
-            true
-        }))
+        self.sessions.of(id).map_or(Ok(None), |(_, session)| self.hold(&session, compiled))
     }
 
     /// Ends everything of a sandbox at the boundary. Does nothing if there is nothing.
@@ -123,8 +151,44 @@ impl Egress {
     }
 }
 
+#[async_trait]
+impl belljar_ports::Egress for Egress {
+    fn abilities(&self) -> EgressAbilities {
+        self.abilities
+    }
+
+    async fn attach(&self, sandbox: &Sandbox) -> Result<Attached, belljar_ports::EgressError> {
+        let policy = sandbox.spec.policy.as_deref().unwrap_or(NOTHING);
+        let attached = Egress::attach(self, &sandbox.id, &sandbox.project, policy).await;
+        attached.map(|certificate| Attached { certificate }).map_err(|source| failed("let it out", sandbox, source))
+    }
+
+    async fn change(&self, sandbox: &Sandbox) -> Result<Attached, belljar_ports::EgressError> {
+        let policy = sandbox.spec.policy.as_deref().unwrap_or(NOTHING);
+        Egress::change(self, &sandbox.id, policy)
+            .map(|certificate| Attached { certificate })
+            .map_err(|source| failed("change what it may", sandbox, source))
+    }
+
+    fn detach(&self, id: &SandboxId) {
+        Egress::detach(self, id);
+    }
+
+    fn traffic(&self, id: &SandboxId) -> Option<Traffic> {
+        Egress::traffic(self, id)
+    }
+}
+
+/// A sandbox without a policy gets nowhere.
+const NOTHING: &str = r#"{"version":1}"#;
+
+fn failed(operation: &'static str, sandbox: &Sandbox, source: EgressError) -> belljar_ports::EgressError {
+    belljar_ports::EgressError { operation, id: sandbox.id.clone(), source: Box::new(source) }
+}
+
 impl Drop for Egress {
     fn drop(&mut self) {
+        self.sessions.clear();
         for task in &self.tasks {
             task.abort();
         }

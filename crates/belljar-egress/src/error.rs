@@ -21,6 +21,21 @@ pub enum EgressError {
     /// The gateway's namespace could not be entered.
     #[error("open the gateway's network namespace")]
     Gateway(#[source] io::Error),
+    /// The namespace from which the outside is reached could not be entered.
+    #[error("open the network namespace of the uplink")]
+    Uplink(#[source] io::Error),
+    /// The certificates that hosts are recognised by cannot be used.
+    #[error("use the certificates that hosts are recognised by")]
+    Roots(#[source] tokio_rustls::rustls::Error),
+    /// The sandbox's own certificate authority could not be made.
+    #[error("make a certificate authority for sandbox {id}")]
+    Authority {
+        /// Whose.
+        id: SandboxId,
+        /// Why not.
+        #[source]
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
     /// The policy cannot be used.
     #[error("use the policy of sandbox {id}")]
     Policy {

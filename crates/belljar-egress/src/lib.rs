@@ -8,6 +8,7 @@
 //! ```
 //! Whoever is not attached gets nothing. If this process ends, connections end with it and the firewall has nobody to send new ones to.
 
+mod authority;
 mod book;
 mod counts;
 mod dial;
@@ -19,15 +20,20 @@ mod error;
 mod event;
 mod hello;
 mod http;
+mod inspect;
 mod pace;
 mod prefixed;
 mod relay;
+mod secrets;
 mod session;
+mod uplink;
+mod vault;
 mod way;
 
-pub use counts::Traffic;
 pub use dns::Resolver;
 pub use egress::{Egress, EgressConfig, Lodge, Lodging};
 pub use error::EgressError;
 pub use event::{Event, EventKind};
+pub use secrets::SecretKeeper;
 pub use session::Session;
+pub use vault::Vault;

@@ -7,12 +7,13 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use belljar_policy::{Compiled, HostName};
-use belljar_types::{SandboxId, escape_untrusted};
+use belljar_types::{ProjectId, SandboxId, Traffic, escape_untrusted};
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
+use crate::authority::{Authority, AuthorityError};
 use crate::book::Book;
-use crate::counts::{Counts, Direction, Traffic};
+use crate::counts::{Counts, Direction};
 use crate::event::{Event, EventKind};
 use crate::pace::Pace;
 
@@ -25,6 +26,8 @@ const NAMES_PER_MINUTE: u32 = 60;
 #[derive(Debug)]
 pub struct Session {
     pub(crate) sandbox: SandboxId,
+    pub(crate) project: ProjectId,
+    authority: Mutex<Option<Arc<Authority>>>,
     pub(crate) gateway_address: Ipv4Addr,
     policy: watch::Sender<Arc<Compiled>>,
     book: Mutex<Book>,
@@ -37,9 +40,17 @@ pub struct Session {
 }
 
 impl Session {
-    pub(crate) fn new(sandbox: SandboxId, gateway_address: Ipv4Addr, policy: Arc<Compiled>, events: mpsc::Sender<Event>) -> Self {
+    pub(crate) fn new(
+        sandbox: SandboxId,
+        project: ProjectId,
+        gateway_address: Ipv4Addr,
+        policy: Arc<Compiled>,
+        events: mpsc::Sender<Event>,
+    ) -> Self {
         Self {
             sandbox,
+            project,
+            authority: Mutex::default(),
             gateway_address,
             policy: watch::Sender::new(policy),
             book: Mutex::default(),
@@ -63,6 +74,21 @@ impl Session {
 
     pub(crate) fn change(&self, policy: Arc<Compiled>) {
         self.policy.send_replace(policy);
+    }
+
+    /// Who signs for the hosts whose TLS is read.
+    pub(crate) fn authority(&self) -> Option<Arc<Authority>> {
+        self.authority.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Makes sure that there is an authority for these names; a new one if there was none for all of them.
+    pub(crate) fn renew_authority(&self, names: Vec<String>) -> Result<Option<Arc<Authority>>, AuthorityError> {
+        let mut authority = self.authority.lock().unwrap_or_else(PoisonError::into_inner);
+        if names.is_empty() || authority.as_ref().is_some_and(|known| known.covers(&names)) {
+            return Ok(authority.clone());
+        }
+        *authority = Some(Arc::new(Authority::new(names)?));
+        Ok(authority.clone())
     }
 
     /// What it used so far.
@@ -189,6 +215,12 @@ impl Sessions {
             before.over.cancel();
             all.addresses.remove(&before.sandbox);
         }
+    }
+
+    /// Ends everything.
+    pub(crate) fn clear(&self) {
+        let all = std::mem::take(&mut *self.all.write().unwrap_or_else(PoisonError::into_inner));
+        all.by_address.values().for_each(|session| session.over.cancel());
     }
 
     pub(crate) fn remove(&self, sandbox: &SandboxId) {

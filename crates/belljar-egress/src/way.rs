@@ -7,6 +7,7 @@ use std::time::Duration;
 use belljar_policy::{HttpRequest, Request, Scheme, Verdict, decide};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
+use tokio_rustls::rustls::ClientConfig;
 
 use crate::dial::{To, dial};
 use crate::dns::Resolver;
@@ -14,21 +15,27 @@ use crate::door::Fuse;
 use crate::event::EventKind;
 use crate::hello::read_hello;
 use crate::http;
+use crate::inspect;
 use crate::prefixed::Prefixed;
 use crate::relay::{Ended, Stream, relay};
+use crate::secrets::{self, SecretKeeper};
 use crate::session::Session;
+use crate::uplink::Uplink;
 
 /// How long a client may take for the first message of TLS.
 const HELLO: Duration = Duration::from_secs(5);
 
 /// What all connections share on the way out.
-#[derive(Debug)]
 pub(crate) struct Outside {
     pub(crate) resolver: Resolver,
+    pub(crate) uplink: Uplink,
+    /// How hosts are recognised whose TLS is read.
+    pub(crate) tls: Option<Arc<ClientConfig>>,
+    pub(crate) secrets: Option<Arc<dyn SecretKeeper>>,
 }
 
 /// Where one connection goes.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(crate) struct Way {
     pub(crate) session: Arc<Session>,
     pub(crate) outside: Arc<Outside>,
@@ -56,7 +63,8 @@ impl Way {
     /// Asks the policy as it is now.
     pub(crate) fn decide(&self, http: Option<HttpRequest<'_>>) -> Decision {
         let policy = self.session.policy();
-        Decision::of(&decide(&policy, &Request { http, ..Request::connection(self.to.destination(), self.port) }))
+        let decision = Decision::of(&decide(&policy, &Request { http, ..Request::connection(self.to.destination(), self.port) }));
+        Decision { inspect: decision.inspect || secrets::concern(policy.secrets(), &self.to, self.port), ..decision }
     }
 
     pub(crate) fn tell(&self, kind: EventKind, rule: &str, reason: &str) {
@@ -136,7 +144,10 @@ impl Way {
         }
         let stream = Box::new(Prefixed::new(read, stream));
         if decision.inspect {
-            return self.refuse(decision, "requests inside TLS cannot be read here");
+            return match (&self.to, self.session.authority()) {
+                (To::Name(name), Some(authority)) => inspect::serve(self, name, &authority, stream).await,
+                _ => self.refuse(decision, "requests inside TLS cannot be read here"),
+            };
         }
         if hello.encrypted {
             return self.refuse(decision, "TLS hides another name (encrypted client hello)");
@@ -163,7 +174,7 @@ impl Way {
 
     pub(crate) async fn try_dial(&self) -> Result<TcpStream, String> {
         let policy = self.session.policy();
-        dial(&self.outside.resolver, &policy, &self.to, self.port).await.map_err(|failure| {
+        dial(&self.outside, &policy, &self.to, self.port).await.map_err(|failure| {
             let reason = failure.to_string();
             self.tell(EventKind::Unreachable, "dial", &reason);
             reason

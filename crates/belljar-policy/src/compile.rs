@@ -50,6 +50,7 @@ pub struct Compiled {
     limits: NetworkLimits,
     secrets: Vec<SecretRule>,
     exact_names: Vec<Box<str>>,
+    inspected: Vec<String>,
 }
 
 impl Compiled {
@@ -91,6 +92,10 @@ impl Compiled {
         let exact_names = exact.into_iter().map(Into::into).collect();
         let prefixes = [of_family(true), of_family(false)];
         let names = Table::build(rows);
+        let reading = network.allow.iter().chain(&network.deny).filter(|rule| rule.reads_requests()).flat_map(|rule| &rule.hosts);
+        let secret = policy.secrets.iter().flatten().flat_map(|secret| &secret.hosts);
+        let inspected: BTreeSet<String> = reading.chain(secret).filter_map(NamePattern::base).collect();
+        let inspected = inspected.into_iter().collect();
         Ok(Self {
             stance: network.default,
             names,
@@ -102,6 +107,7 @@ impl Compiled {
             limits: network.limits.unwrap_or_default(),
             secrets: policy.secrets.unwrap_or_default(),
             exact_names,
+            inspected,
         })
     }
 
@@ -120,9 +126,9 @@ impl Compiled {
         &self.exact_names
     }
 
-    /// Whether TLS has to be read for anything: a rule with conditions, or a secret.
-    pub fn inspects(&self) -> bool {
-        !self.secrets.is_empty() || self.shapes.iter().any(|shape| shape.inspect || shape.has_conditions())
+    /// The names for which TLS has to be read, because a rule has conditions or a secret goes there; of wildcards the name they are below.
+    pub fn inspected_names(&self) -> &[String] {
+        &self.inspected
     }
 
     /// Why no rule can open this address, if so. To be asked about the address that is dialled.

@@ -67,6 +67,14 @@ pub enum NamePattern {
 }
 
 impl NamePattern {
+    /// The name that it is, or that all of it is below.
+    pub(crate) fn base(&self) -> Option<String> {
+        match self {
+            Self::Exact(name) | Self::Below(name) => Some(name.to_string()),
+            Self::Set(_) => None,
+        }
+    }
+
     /// Whether every name of `other` is one of this.
     pub fn covers(&self, other: &Self) -> bool {
         match (self, other) {

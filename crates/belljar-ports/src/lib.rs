@@ -9,6 +9,7 @@
 //!      Templates ─ root filesystems by name                            (the host's layer store)
 //!      Capacity ── how much room the host has
 //!      Audit   ── what happened, so that it cannot be unwritten        (files in the data directory)
+//!      Egress ──── what leaves a sandbox                               (the gateway)
 //! ```
 //!
 //! An ability that an engine lacks is an answer of [`Capabilities`], given before any work starts, and
@@ -17,6 +18,7 @@
 mod audit;
 mod capabilities;
 mod capacity;
+mod egress;
 mod guest;
 mod runtime;
 mod snapshot_store;
@@ -27,6 +29,7 @@ pub use audit::{Audit, AuditError, AuditPage, AuditQuery, AuditVerdict, Checkpoi
 pub use belljar_types::SnapshotKind;
 pub use capabilities::{Capabilities, MemoryState, OomScope};
 pub use capacity::{Capacity, Room};
+pub use egress::{Attached, Egress, EgressAbilities, EgressError};
 pub use guest::{ByteStream, EventStream, FileContent, Guest, GuestConnection, GuestError, GuestInfo, OutputStream, SearchStream};
 pub use runtime::{Found, Presence, Runtime, RuntimeError, SnapshotRecord};
 pub use snapshot_store::{Family, SnapshotCursor, SnapshotFilter, SnapshotPage, SnapshotStore};

@@ -44,4 +44,4 @@ pub use snapshot::{Beginning, Origin, Snapshot, SnapshotKind, SnapshotPurpose, S
 pub use start_up::{ReadyCheck, StartUp};
 pub use template::{LayerDigest, Template, TemplateDefaults};
 pub use text::{chain, hex};
-pub use usage::{GuestMetrics, ListeningPort, Usage};
+pub use usage::{GuestMetrics, ListeningPort, Traffic, Usage};

@@ -51,6 +51,9 @@ pub struct SandboxSpec {
     pub env: BTreeMap<String, String>,
     /// Host name inside; the id when unset.
     pub hostname: Option<String>,
+    /// The policy that holds for it, as JSON, after everything above it has narrowed it; none when nobody rules anything.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub policy: Option<String>,
 }
 
 impl SandboxSpec {
@@ -66,6 +69,7 @@ impl SandboxSpec {
             privilege: PrivilegePolicy::default(),
             env: BTreeMap::new(),
             hostname: None,
+            policy: None,
         }
     }
 }

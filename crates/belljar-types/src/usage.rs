@@ -17,6 +17,19 @@ pub struct Usage {
     pub oom_kills: u64,
 }
 
+/// What went through the boundary of a sandbox's network, counted by the host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
+pub struct Traffic {
+    /// Bytes from the sandbox.
+    pub sent: u64,
+    /// Bytes to the sandbox.
+    pub received: u64,
+    /// Connections that were allowed.
+    pub connections: u64,
+    /// Connections, requests and names that were refused.
+    pub refused: u64,
+}
+
 /// As the agent sees it from inside: for people and dashboards, not for billing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
 pub struct GuestMetrics {

@@ -23,6 +23,7 @@ mod logs;
 mod ls;
 mod metrics;
 mod pause;
+mod policy;
 mod port;
 mod project;
 mod resume;
@@ -64,6 +65,8 @@ pub(crate) enum Command {
     Usage(usage::Arguments),
     Metrics(metrics::Arguments),
     #[command(subcommand)]
+    Policy(policy::Command),
+    #[command(subcommand)]
     Template(template::Command),
     #[command(subcommand)]
     Project(project::Command),
@@ -98,6 +101,7 @@ pub(crate) async fn run(command: Command) -> ExitCode {
         Command::Kill(arguments) => kill::run(arguments).await,
         Command::Usage(arguments) => usage::run(arguments).await,
         Command::Metrics(arguments) => metrics::run(arguments).await,
+        Command::Policy(command) => policy::run(command).await,
         Command::Template(command) => template::run(command).await,
         Command::Project(command) => project::run(command).await,
         Command::Key(command) => key::run(command).await,

@@ -66,7 +66,7 @@ pub(crate) struct Machine {
 }
 
 /// Opens the host on its data directory and builds the engines on it.
-pub(crate) async fn open(data_dir: &Path, section: &HostSection) -> Result<Machine, ComposeError> {
+pub(crate) async fn open(data_dir: &Path, section: &HostSection, filtered_slots: u32) -> Result<Machine, ComposeError> {
     require_root()?;
     let agent = section.guest.clone().unwrap_or_else(agent_beside_this_program);
     if !agent.exists() {
@@ -77,6 +77,7 @@ pub(crate) async fn open(data_dir: &Path, section: &HostSection) -> Result<Machi
         pool_bytes: section.pool_size.map_or(defaults.pool_bytes, Bytes::get),
         closed_slots: section.closed_slots.unwrap_or(defaults.closed_slots),
         open_slots: section.open_slots.unwrap_or(1),
+        filtered_slots,
         ..defaults
     };
     let host = Host::open(config).await.map_err(|source| ComposeError::Host { path: data_dir.to_owned(), source })?;

@@ -2,6 +2,7 @@
 //! typo that is ignored is a limit that is not kept. `docs/reference/configuration.md` lists all of it.
 
 mod quantity;
+mod rules;
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -10,6 +11,7 @@ use belljar_types::{Invalid, Limits, TemplateName};
 use serde::Deserialize;
 
 pub(crate) use quantity::{Bytes, Time};
+pub(crate) use rules::{NetworkConfig, PoliciesConfig, read_policy};
 
 /// Where the file is looked for when nobody says.
 pub(crate) const DEFAULT_PATH: &str = "/etc/belljar/belljar.toml";
@@ -67,6 +69,10 @@ pub(crate) struct Config {
     pub(crate) host: HostSection,
     /// The record of what happens.
     pub(crate) audit: AuditSection,
+    /// The way out of sandboxes.
+    pub(crate) network: NetworkConfig,
+    /// What projects and templates may do.
+    pub(crate) policies: PoliciesConfig,
     /// What is logged.
     pub(crate) log: LogConfig,
 }
@@ -268,6 +274,7 @@ impl Config {
             restart_grace: time(own.restart_grace, base.restart_grace),
             keep_ended: time(own.keep_ended, base.keep_ended),
             audit_required: self.audit.required,
+            policies: self.policies.load(self.network.operator())?,
         })
     }
 }
@@ -299,8 +306,8 @@ mod tests {
     }
 
     const PAGE: &str = include_str!("../../../docs/reference/configuration.md");
-    const SECTIONS: [&str; 8] =
-        ["server", "store", "sandboxes", "sandboxes.default_limits", "sandboxes.max_limits", "host", "audit", "log"];
+    const SECTIONS: [&str; 10] =
+        ["server", "store", "sandboxes", "sandboxes.default_limits", "sandboxes.max_limits", "host", "audit", "network", "policies", "log"];
 
     /// The keys that a section takes, as the refusal of an unknown one lists them.
     fn keys_of(section: &str) -> Vec<String> {

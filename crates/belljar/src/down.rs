@@ -47,7 +47,7 @@ pub(crate) async fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
     if stop_server(&data_dir)? {
         println!("stopped the server");
     }
-    let machine = compose::open(&data_dir, &config.host).await?;
+    let machine = compose::open(&data_dir, &config.host, 0).await?;
     let mut ended = 0;
     for engine in &machine.engines {
         for found in engine.inventory().await? {

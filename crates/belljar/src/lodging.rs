@@ -46,7 +46,7 @@ impl Lodging {
         if let Some(sandbox) = &self.sandbox {
             return work(sandbox).await;
         }
-        let request = CreateSandbox { lease_seconds: Some(LEASE.as_secs()), ..making.request() };
+        let request = CreateSandbox { lease_seconds: Some(LEASE.as_secs()), ..making.request()? };
         let made = progress::waiting("making the sandbox", client.create_sandbox(&request, None)).await;
         let sandbox = made.map_err(CommandError::asked("make a sandbox"))?.id;
         let done = tokio::select! {

@@ -12,11 +12,14 @@ mod down;
 mod leave_keys;
 mod lodging;
 mod moments;
+mod outlet;
 mod pictures;
 mod progress;
+mod registries;
 mod remote;
 mod run;
 mod screen;
+mod secret;
 mod serve;
 mod session;
 mod telemetry;
@@ -48,6 +51,8 @@ enum Command {
     Down(down::Arguments),
     Doctor(doctor::Arguments),
     Run(run::Arguments),
+    #[command(subcommand)]
+    Secret(secret::Command),
     #[command(flatten)]
     Remote(commands::Command),
 }
@@ -62,6 +67,7 @@ fn main() -> ExitCode {
         Command::Run(arguments) => return run::run(arguments),
         Command::Serve(arguments) => on_threads(serve::run(arguments)),
         Command::Down(arguments) => on_threads(down::run(arguments)),
+        Command::Secret(command) => secret::run(&command),
         Command::Doctor(arguments) => on_threads(doctor::run(arguments)),
         Command::Remote(command) => on_threads(async { Ok(commands::run(command).await) }),
     };

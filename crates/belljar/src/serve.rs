@@ -18,7 +18,7 @@ use tracing::{info, warn};
 
 use crate::config::{Config, ServerConfig};
 use crate::telemetry::Telemetry;
-use crate::{Failure, compose};
+use crate::{Failure, compose, outlet};
 
 pub(crate) use files::{FIRST_KEY, ServerFile};
 
@@ -67,11 +67,20 @@ pub(crate) async fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
     let data_dir = config.data_dir();
     // Sockets first: a second server must fail before it touches anything.
     let server = Server::bind(&[listen(&config.server)?], limits(&config.server)).await?;
-    let machine = compose::open(&data_dir, &config.host).await?;
+    let machine = compose::open(&data_dir, &config.host, config.network.filtered_slots.unwrap_or(2)).await?;
+    let egress =
+        outlet::open(&machine.host, &config.network, Arc::clone(&service_config.policies.operator), crate::secret::vault(&data_dir)?)?;
     let store = belljar_store::open(&config.store_url()).await?;
     let audit = Arc::new(belljar_audit::AuditLog::open(&data_dir.join("audit"))?);
-    let parts =
-        Parts { store, engines: machine.engines, templates: machine.templates, capacity: machine.capacity, audit, config: service_config };
+    let parts = Parts {
+        store,
+        engines: machine.engines,
+        templates: machine.templates,
+        capacity: machine.capacity,
+        audit,
+        egress: Some(egress),
+        config: service_config,
+    };
     let service = Service::start(parts).await?;
     make_first_key(&service, &data_dir).await?;
     let metrics = Arc::new(Metrics::default());

@@ -17,7 +17,7 @@ fn may_use(short_name: &str) -> Option<&'static [&'static str]> {
     Some(match short_name {
         "types" | "linux" | "vmm" | "xtask" => &[],
         "ports" | "policy" | "guest-protocol" | "output" => &["types"],
-        "core" => &["types", "ports"],
+        "core" => &["types", "ports", "policy"],
         "http" | "interpreter" => &["types", "core"],
         "api" => &["types", "core", "http", "interpreter", "output"],
         dialect if dialect.starts_with("dialect-") => &["types", "core", "http", "interpreter"],

@@ -45,9 +45,12 @@ pub(crate) struct CreateRequest {
     /// What it may use.
     #[serde(default)]
     pub(crate) limits: LimitsRequest,
-    /// `none`, or `open`: outgoing connections to public addresses.
+    /// `none`, or `open`: outgoing connections to public addresses. With a policy, `none` closes the network and all else is as the policy says.
     #[schema(example = "none")]
     pub(crate) network: Option<String>,
+    /// What it may do: the name of a profile (`offline`, `packages`, `open`), or a policy document. It may only narrow what its project and its template may.
+    #[schema(value_type = Option<Object>, example = json!({"version": 1, "network": {"default": "deny"}}))]
+    pub(crate) policy: Option<serde_json::Value>,
     /// `root-allowed`, or `user-only`: nothing inside may become root.
     #[schema(example = "root-allowed")]
     pub(crate) privilege: Option<String>,
@@ -91,6 +94,9 @@ pub(crate) struct UpdateRequest {
     /// It ends so long from now, sooner or later than before.
     #[schema(example = 300)]
     pub(crate) lease_seconds: Option<u64>,
+    /// Replaces what it may do: the name of a profile or a policy document. Connections that are not allowed any more are cut.
+    #[schema(value_type = Option<Object>, example = json!({"version": 1}))]
+    pub(crate) policy: Option<serde_json::Value>,
 }
 
 /// Tells a field that is `null` from one that is not there.
@@ -206,6 +212,9 @@ pub(crate) struct SandboxView {
     /// `none` or `open`.
     #[schema(example = "none")]
     pub(crate) network: &'static str,
+    /// What it may do, after its project, its template and the request have narrowed each other.
+    #[schema(value_type = Option<Object>, required = true)]
+    pub(crate) policy: Option<serde_json::Value>,
     /// `root-allowed` or `user-only`.
     #[schema(example = "root-allowed")]
     pub(crate) privilege: &'static str,

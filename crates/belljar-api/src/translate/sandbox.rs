@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use belljar_core::policy::{Format, Policy};
 use belljar_core::{CreateSandbox, Cursor, Lease, Order, PageRequest, PartialLimits, SandboxChange, SandboxFilter, SnapshotKind};
 use belljar_types::{
     GuestMetrics, Invalid, Limits, ListeningPort, Network, OnTimeout, PausedMemory, PrivilegePolicy, Sandbox, SandboxState, Timestamp,
@@ -26,7 +27,8 @@ pub(crate) fn create(request: CreateRequest, idempotency_key: Option<String>) ->
         snapshot: request.snapshot,
         isolation: request.isolation.map(|text| text.parse()).transpose()?,
         limits: partial_limits(&request.limits)?,
-        network: request.network.map(|text| word("network", &text, &network)).transpose()?.unwrap_or_default(),
+        network: request.network.map(|text| word("network", &text, &network)).transpose()?,
+        policy: request.policy.map(policy).transpose()?,
         privilege: request.privilege.map(|text| word("privilege", &text, &privilege)).transpose()?.unwrap_or_default(),
         env: request.env,
         metadata: request.metadata,
@@ -37,6 +39,15 @@ pub(crate) fn create(request: CreateRequest, idempotency_key: Option<String>) ->
         hostname: request.hostname,
         idempotency_key,
     })
+}
+
+/// A profile by its name, or a document.
+fn policy(value: serde_json::Value) -> Result<Policy, Invalid> {
+    let read = match &value {
+        serde_json::Value::String(name) => belljar_core::policy::profile(name),
+        document => belljar_core::policy::parse(&document.to_string(), Format::Json),
+    };
+    read.map_err(|error| error.as_invalid())
 }
 
 /// The same refusal under the name the caller used.
@@ -60,6 +71,7 @@ pub(crate) fn change(request: UpdateRequest) -> Result<SandboxChange, Invalid> {
         metadata: request.metadata,
         idle_timeout: request.idle_timeout_seconds.map(idle).transpose()?,
         lease: request.lease_seconds.map(|value| seconds("lease_seconds", value)).transpose()?.map(Lease::FromNow),
+        policy: request.policy.map(policy).transpose()?.map(Box::new),
     })
 }
 
@@ -114,6 +126,7 @@ pub(crate) fn sandbox_view(sandbox: &Sandbox) -> SandboxView {
             PrivilegePolicy::RootAllowed => "root-allowed",
             PrivilegePolicy::UserOnly => "user-only",
         },
+        policy: sandbox.spec.policy.as_deref().and_then(|text| serde_json::from_str(text).ok()),
         env: sandbox.spec.env.keys().cloned().collect(),
         metadata: sandbox.metadata.clone(),
         hostname: sandbox.spec.hostname.clone(),

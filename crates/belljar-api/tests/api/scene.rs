@@ -54,6 +54,7 @@ impl Scene {
             templates: Arc::new(Catalog::new(layers, CatalogOptions::default())),
             capacity: Arc::new(HostRoom::new(&lab.data_dir).unwrap()),
             audit: Arc::new(AuditLog::open(&directory.join("audit")).unwrap()),
+            egress: None,
             config,
         };
         let service = Service::start(parts).await.unwrap();

@@ -191,7 +191,7 @@ impl Site<'_> {
         let request = CreateSandbox {
             isolation: self.plan.isolation,
             limits: self.plan.limits,
-            network: self.plan.network,
+            network: Some(self.plan.network),
             metadata: [(OF_BUILD.to_owned(), self.build.id.to_string())].into(),
             lease: Some(LEASE.min(self.service.config().max_lease)),
             ..CreateSandbox::default()

@@ -34,7 +34,7 @@ pub(crate) fn create_request(new: NewSandbox, default_timeout: u64, idempotency_
     marks.put(&mut metadata);
     Ok(CreateSandbox {
         template: Some(template_name(&new.template_id)?),
-        network: network_of(new.allow_internet_access, network)?,
+        network: Some(network_of(new.allow_internet_access, network)?),
         env: new.env_vars.unwrap_or_default(),
         metadata,
         lease: Some(Duration::from_secs(new.timeout.unwrap_or(default_timeout))),
@@ -83,13 +83,13 @@ mod tests {
     fn a_plain_request_has_a_network_and_is_secure() {
         let plain = request(r#"{"templateID":"base"}"#).unwrap();
         assert_eq!(plain.lease, Some(Duration::from_secs(15)));
-        assert_eq!(plain.network, Network::Open);
+        assert_eq!(plain.network, Some(Network::Open));
         assert_eq!(Marks::of(&plain.metadata), Marks { secure: true, public_ports: true, program_host: None });
     }
 
     #[test]
     fn all_or_nothing_may_go_out_and_what_is_between_is_refused() {
-        let network = |json: &str| request(&format!(r#"{{"templateID":"base",{json}}}"#)).map(|request| request.network);
+        let network = |json: &str| request(&format!(r#"{{"templateID":"base",{json}}}"#)).map(|request| request.network.unwrap());
         assert_eq!(network(r#""allow_internet_access":false"#).unwrap(), Network::None);
         assert_eq!(network(r#""network":{"denyOut":["0.0.0.0/0"]}"#).unwrap(), Network::None);
         assert_eq!(network(r#""network":{"denyOut":["0.0.0.0/0"],"allowOut":["0.0.0.0/0"]}"#).unwrap(), Network::Open);

@@ -10,9 +10,12 @@ use tokio::time::timeout;
 use super::body::Reader;
 use super::head::{Head, ResponseHead};
 use crate::counts::Direction;
+use crate::dial::To;
 use crate::event::EventKind;
+use crate::inspect;
 use crate::prefixed::Prefixed;
 use crate::relay::{Ended, Stream, pass, relay};
+use crate::secrets::{self, Used};
 use crate::way::Way;
 
 /// How long a client may think between requests, and how long it may take for a head.
@@ -25,12 +28,15 @@ const MOST_INTERIM: usize = 8;
 pub(crate) enum Upstream {
     /// As it is.
     Plain,
+    /// In TLS, its certificate verified; secrets go here only.
+    Tls,
 }
 
 impl Upstream {
     fn scheme(self) -> &'static str {
         match self {
             Self::Plain => "http",
+            Self::Tls => "https",
         }
     }
 }
@@ -117,8 +123,16 @@ async fn exchange(way: &Way, sides: &mut Sides, upstream: Upstream) -> io::Resul
             Err(reason) => return answer(sides, 502, &format!("{} {reason}", way.to)).await,
         }
     }
+    // Only now: whoever is at the other end has shown who it is.
+    let used = match upstream {
+        Upstream::Plain => Used::new(),
+        Upstream::Tls => match secrets::add(way, &mut head) {
+            Ok(used) => used,
+            Err(reason) => return refuse(way, sides, 403, &reason).await,
+        },
+    };
     tokio::select! {
-        next = send_and_receive(way, sides, &head) => next,
+        next = send_and_receive(way, sides, &head, &used) => next,
         () = overruled(way, &head) => {
             way.tell(EventKind::Cut, &decision.rule, "its policy changed");
             Err(io::ErrorKind::PermissionDenied.into())
@@ -129,6 +143,10 @@ async fn exchange(way: &Way, sides: &mut Sides, upstream: Upstream) -> io::Resul
 async fn connect(way: &Way, upstream: Upstream) -> Result<Connected, String> {
     let stream: Box<dyn Stream> = match upstream {
         Upstream::Plain => Box::new(way.try_dial().await?),
+        Upstream::Tls => match &way.to {
+            To::Name(name) => inspect::connect(way, name).await?,
+            To::Address(_) => return Err("has no name that a certificate could be for".to_owned()),
+        },
     };
     let (read, write) = tokio::io::split(stream);
     Ok(Connected { read, write, from_upstream: Reader::default() })
@@ -144,7 +162,7 @@ async fn overruled(way: &Way, head: &Head) {
     }
 }
 
-async fn send_and_receive(way: &Way, sides: &mut Sides, head: &Head) -> io::Result<Next> {
+async fn send_and_receive(way: &Way, sides: &mut Sides, head: &Head, used: &Used) -> io::Result<Next> {
     let Sides { client_read, client_write, from_client, upstream } = sides;
     let Some(Connected { read, write, from_upstream }) = upstream else { return Err(io::ErrorKind::NotConnected.into()) };
     let session = &way.session;
@@ -155,7 +173,7 @@ async fn send_and_receive(way: &Way, sides: &mut Sides, head: &Head) -> io::Resu
             from_client.body(head.framing, session, Direction::Out, client_read, write).await?;
             write.flush().await
         };
-        let receive = receive(way, head, from_upstream, read, client_write);
+        let receive = receive(way, head, used, from_upstream, read, client_write);
         tokio::pin!(send, receive);
         loop {
             tokio::select! {
@@ -171,13 +189,18 @@ async fn send_and_receive(way: &Way, sides: &mut Sides, head: &Head) -> io::Resu
 async fn receive(
     way: &Way,
     head: &Head,
+    used: &Used,
     from_upstream: &mut Reader,
     read: &mut (impl AsyncRead + Unpin),
     client: &mut (impl AsyncWrite + Unpin),
 ) -> io::Result<Next> {
     for _ in 0..MOST_INTERIM {
         let bytes = from_upstream.head(read).await?.ok_or(io::ErrorKind::UnexpectedEof)?;
-        let response = ResponseHead::parse(&bytes, &head.method).map_err(|problem| io::Error::new(io::ErrorKind::InvalidData, problem))?;
+        let mut response =
+            ResponseHead::parse(&bytes, &head.method).map_err(|problem| io::Error::new(io::ErrorKind::InvalidData, problem))?;
+        for (_, value) in &mut response.headers {
+            *value = secrets::masked(value, used);
+        }
         let taken_over = response.status == 101 && head.websocket;
         if response.status == 101 && !taken_over {
             return Err(io::ErrorKind::InvalidData.into());

@@ -165,6 +165,7 @@ async fn start(
         templates: Arc::new(Catalog::new(layers, CatalogOptions::default())),
         capacity: Arc::new(HostRoom::new(&lab.data_dir).unwrap()),
         audit: Arc::clone(audit) as Arc<dyn Audit>,
+        egress: None,
         config,
     };
     Service::start(parts).await.unwrap()

@@ -61,6 +61,9 @@ pub(crate) struct Making {
     /// Network: `none`, or `open` for outgoing connections to public addresses [default: none]
     #[arg(long = "net", value_name = "NETWORK", help_heading = "The new sandbox")]
     network: Option<String>,
+    /// What it may do: a policy file, or the name of a profile: offline, packages, open
+    #[arg(long, value_name = "FILE|PROFILE", help_heading = "The new sandbox")]
+    policy: Option<String>,
     /// Cores it may use, as in 0.5 or 2
     #[arg(long, value_name = "CORES", value_parser = units::parse_cores, help_heading = "The new sandbox")]
     cpu: Option<u32>,
@@ -88,8 +91,8 @@ impl Making {
     }
 
     /// The request, as far as it goes.
-    pub(crate) fn request(self) -> CreateSandbox {
-        CreateSandbox {
+    pub(crate) fn request(self) -> Result<CreateSandbox, CommandError> {
+        Ok(CreateSandbox {
             template: self.template,
             snapshot: self.snapshot,
             isolation: self.isolation,
@@ -101,9 +104,10 @@ impl Making {
                 wall_time_seconds: self.wall_time.map(|time| time.as_secs()),
             },
             network: self.network,
+            policy: self.policy.as_deref().map(super::policy::to_send).transpose()?,
             privilege: self.no_root.then(|| "user-only".to_owned()),
             ..CreateSandbox::default()
-        }
+        })
     }
 }
 
@@ -117,7 +121,7 @@ pub(crate) async fn run(arguments: Arguments) -> Result<(), CommandError> {
         on_timeout: arguments.pause_on_timeout.then(|| "pause".to_owned()),
         auto_resume: arguments.auto_resume,
         hostname: arguments.hostname,
-        ..arguments.what.request()
+        ..arguments.what.request()?
     };
     let made = progress::waiting("making the sandbox", client.create_sandbox(&request, arguments.idempotency_key.as_deref())).await;
     let sandbox = made.map_err(CommandError::asked("make a sandbox"))?;

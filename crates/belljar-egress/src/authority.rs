@@ -1,0 +1,103 @@
+//! The certificate authority of one run of one sandbox: it signs for the hosts whose requests are read, for nobody else, and for two days.
+//!
+//! Its key is in this process's memory and nowhere else. A sandbox that is resumed, and a server that is restarted, has a new one.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use belljar_policy::HostName;
+use rcgen::{
+    BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, GeneralSubtree, IsCa, Issuer, KeyPair, KeyUsagePurpose,
+    NameConstraints, date_time_ymd,
+};
+use tokio_rustls::rustls::ServerConfig;
+use tokio_rustls::rustls::crypto::ring::default_provider;
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
+
+/// Why there is no certificate.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum AuthorityError {
+    #[error("make a certificate")]
+    Make(#[from] rcgen::Error),
+    #[error("use a certificate")]
+    Use(#[from] tokio_rustls::rustls::Error),
+}
+
+pub(crate) struct Authority {
+    issuer: Issuer<'static, KeyPair>,
+    certificate: CertificateDer<'static>,
+    pem: String,
+    names: Vec<String>,
+    hosts: Mutex<HashMap<HostName, Arc<ServerConfig>>>,
+}
+
+impl std::fmt::Debug for Authority {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Authority").field("names", &self.names).finish_non_exhaustive()
+    }
+}
+
+impl Authority {
+    /// For these names and those below them.
+    pub(crate) fn new(names: Vec<String>) -> Result<Self, AuthorityError> {
+        let mut params = CertificateParams::new(Vec::new())?;
+        params.distinguished_name.push(DnType::CommonName, "Belljar, for one sandbox");
+        params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
+        params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
+        valid_for_two_days(&mut params);
+        let permitted_subtrees = names.iter().cloned().map(GeneralSubtree::DnsName).collect();
+        params.name_constraints = Some(NameConstraints { permitted_subtrees, excluded_subtrees: Vec::new() });
+        let key = KeyPair::generate()?;
+        let certificate = params.self_signed(&key)?;
+        let (pem, der) = (certificate.pem(), certificate.der().clone());
+        Ok(Self { issuer: Issuer::new(params, key), certificate: der, pem, names, hosts: Mutex::default() })
+    }
+
+    /// What programs inside have to trust.
+    pub(crate) fn pem(&self) -> &str {
+        &self.pem
+    }
+
+    /// Whether it may sign for all of these.
+    pub(crate) fn covers(&self, names: &[String]) -> bool {
+        names.iter().all(|name| self.names.contains(name))
+    }
+
+    /// How to be this host towards the sandbox.
+    pub(crate) fn host(&self, name: &HostName) -> Result<Arc<ServerConfig>, AuthorityError> {
+        if let Some(known) = self.lock().get(name) {
+            return Ok(Arc::clone(known));
+        }
+        let mut params = CertificateParams::new(vec![name.as_str().to_owned()])?;
+        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+        params.use_authority_key_identifier_extension = true;
+        valid_for_two_days(&mut params);
+        let key = KeyPair::generate()?;
+        let leaf = params.signed_by(&key, &self.issuer)?;
+        let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der()));
+        let builder = ServerConfig::builder_with_provider(Arc::new(default_provider())).with_safe_default_protocol_versions()?;
+        let mut config = builder.with_no_client_auth().with_single_cert(vec![leaf.der().clone(), self.certificate.clone()], key)?;
+        // One request after the other: what is read is what is sent on.
+        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        let config = Arc::new(config);
+        self.lock().insert(name.clone(), Arc::clone(&config));
+        Ok(config)
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<HostName, Arc<ServerConfig>>> {
+        self.hosts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Midnight, so many days from today, as year, month and day. Clocks inside may be a little off.
+fn day(offset: i64) -> (i32, u8, u8) {
+    let date = jiff::Timestamp::now().to_zoned(jiff::tz::TimeZone::UTC).date();
+    let date = date.checked_add(jiff::Span::new().days(offset)).unwrap_or(date);
+    (i32::from(date.year()), date.month().unsigned_abs(), date.day().unsigned_abs())
+}
+
+fn valid_for_two_days(params: &mut CertificateParams) {
+    let ((year, month, yesterday), (last_year, last_month, last_day)) = (day(-1), day(3));
+    params.not_before = date_time_ymd(year, month, yesterday);
+    params.not_after = date_time_ymd(last_year, last_month, last_day);
+}

@@ -1,0 +1,86 @@
+//! Credentials, added to requests on this side. The sandbox never has them: what it sends in their place is thrown away.
+//!
+//! Only inside TLS to a host whose certificate was verified, only to exact hosts, and only in the header that the policy names.
+
+use belljar_policy::{NamePattern, PortRange, SecretRule, plain_path};
+use belljar_types::{ProjectId, Secret};
+
+use crate::dial::To;
+use crate::event::EventKind;
+use crate::http::Head;
+use crate::way::Way;
+
+/// Who keeps secrets.
+pub trait SecretKeeper: Send + Sync {
+    /// A secret of a project by its name.
+    fn reveal(&self, project: &ProjectId, name: &str) -> Option<Secret<String>>;
+}
+
+/// A secret that went out with a request: whatever comes back must not show it.
+pub(crate) type Used = Vec<Secret<String>>;
+
+/// Puts the secrets of a request into it; says why the request cannot be sent if one is missing or two would fight.
+pub(crate) fn add(way: &Way, head: &mut Head) -> Result<Used, String> {
+    let policy = way.session.policy();
+    let rules: Vec<&SecretRule> = policy.secrets().iter().filter(|rule| applies(rule, way, head)).collect();
+    let mut used = Used::new();
+    for (index, rule) in rules.iter().enumerate() {
+        let header = rule.header.to_ascii_lowercase();
+        if rules.iter().skip(index + 1).any(|other| other.header.eq_ignore_ascii_case(&header)) {
+            return Err(format!("denied: two secrets are to go into the header {header} of this request"));
+        }
+        let keeper = way.outside.secrets.as_ref();
+        let secret = keeper.and_then(|keeper| keeper.reveal(&way.session.project, &rule.secret));
+        let secret = secret.ok_or_else(|| format!("denied: the project has no secret {}", rule.secret))?;
+        head.headers.retain(|(name, _)| *name != header);
+        head.headers.push((header, rule.value.replacen("{}", secret.reveal(), 1).into_bytes()));
+        way.tell(
+            EventKind::SecretUsed,
+            &format!("secrets.{}", rule.secret),
+            &format!("{} {}", head.method, plain_path(&head.target).unwrap_or_default()),
+        );
+        used.push(secret);
+    }
+    Ok(used)
+}
+
+/// Whether secrets go to this host at all: then its requests have to be read.
+pub(crate) fn concern(rules: &[SecretRule], to: &To, port: u16) -> bool {
+    rules.iter().any(|rule| is_for(rule, to, port))
+}
+
+fn is_for(rule: &SecretRule, to: &To, port: u16) -> bool {
+    let To::Name(name) = to else { return false };
+    let at_port = if rule.ports.is_empty() { port == 443 } else { rule.ports.iter().any(|range: &PortRange| range.contains(port)) };
+    at_port && rule.hosts.iter().any(|host| matches!(host, NamePattern::Exact(known) if known == name))
+}
+
+fn applies(rule: &SecretRule, way: &Way, head: &Head) -> bool {
+    let method = rule.methods.is_empty() || rule.methods.contains(&head.method);
+    let path =
+        rule.paths.is_empty() || plain_path(&head.target).is_some_and(|path| rule.paths.iter().any(|pattern| pattern.matches(&path)));
+    is_for(rule, &way.to, way.port) && method && path
+}
+
+/// The header's value without any secret in it.
+pub(crate) fn masked(value: &[u8], used: &Used) -> Vec<u8> {
+    let mut value = value.to_vec();
+    for secret in used.iter().map(|secret| secret.reveal().as_bytes()).filter(|secret| !secret.is_empty()) {
+        while let Some(at) = value.windows(secret.len()).position(|part| part == secret) {
+            value.splice(at..at + secret.len(), *b"***");
+        }
+    }
+    value
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_comes_back_does_not_show_what_went_out() {
+        let used = vec![Secret::new("s3cret".to_owned()), Secret::new(String::new())];
+        assert_eq!(masked(b"Bearer s3cret, s3cret", &used), b"Bearer ***, ***");
+        assert_eq!(masked(b"nothing", &used), b"nothing");
+    }
+}

