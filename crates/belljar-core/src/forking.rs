@@ -13,8 +13,8 @@ use std::time::Duration;
 
 use belljar_ports::{Once, SnapshotKind};
 use belljar_types::{
-    Beginning, ExecutionId, Invalid, IsolationRequest, OnTimeout, Origin, PrivilegePolicy, Sandbox, SandboxId, SandboxSpec, SandboxState,
-    Scope, Snapshot, SnapshotId, SnapshotPurpose, SnapshotState, Timestamp,
+    AuditAction, Beginning, ExecutionId, Invalid, IsolationRequest, OnTimeout, Origin, PrivilegePolicy, Sandbox, SandboxId, SandboxSpec,
+    SandboxState, Scope, Snapshot, SnapshotId, SnapshotPurpose, SnapshotState, Timestamp,
 };
 use tokio::sync::oneshot;
 use tracing::{error, info};
@@ -105,8 +105,15 @@ impl Service {
             },
         };
         // A task of its own: whoever asked may go away, and what was begun is finished or undone.
+        let source = match source {
+            ForkSource::Sandbox(id) => id.to_string(),
+            ForkSource::Snapshot(which) => which.to_owned(),
+        };
+        let count = request.count.to_string();
+        let action = |phase| AuditAction::lifecycle("fork", phase, [("from", source.clone()), ("count", count.clone())]);
         let forking = Forking { shared: Arc::clone(&self.shared), request };
-        tokio::spawn(forking.run(from)).await.map_err(|_died| CoreError::Stopping)?
+        let made = async { tokio::spawn(forking.run(from)).await.map_err(|_died| CoreError::Stopping)? };
+        self.recorded(caller, None, action, made).await
     }
 }
 
@@ -124,27 +131,35 @@ impl Service {
         {
             return Err(Invalid::new("isolation", format!("{}, which the snapshot is of, or auto", snapshot.class), class.as_str()).into());
         }
-        let privilege = privilege_of(&snapshot, request.privilege)?;
         let runtime = Arc::clone(self.shared.engine_of(&snapshot)?);
         let config = &self.shared.config;
         let limits = request.limits(&ServiceConfig { default_limits: snapshot.spec.limits.clone(), ..config.clone() })?;
         let once = request.idempotency_key.clone().map(|key| Once { key, fingerprint: request.fingerprint() });
+        let ruled = self.shared.rule(&request, &caller.project, &snapshot.template, snapshot.class, limits)?;
+        // Whoever says nothing of the network gets the one that the snapshot's sandbox was held to.
+        let (network, policy) = if request.policy.is_none() && request.network.is_none() && snapshot.spec.policy.is_some() {
+            (snapshot.spec.network, snapshot.spec.policy.clone())
+        } else {
+            (ruled.network, ruled.policy)
+        };
+        let privilege = privilege_of(&snapshot, ruled.privilege)?;
         let mut env = snapshot.spec.env.clone();
-        env.extend(request.env);
+        env.extend(ruled.env);
         let spec = SandboxSpec {
             id: SandboxId::random(),
             execution: ExecutionId::random(),
-            limits,
-            network: request.network,
+            limits: ruled.limits,
+            network,
+            policy,
             privilege,
             env,
             hostname: request.hostname.or_else(|| snapshot.spec.hostname.clone()),
             ..snapshot.spec.clone()
         };
-        let sandbox = from_snapshot(&snapshot, true, spec, request.metadata, request.lease.unwrap_or(config.default_lease));
+        let sandbox = from_snapshot(&snapshot, true, spec, request.metadata, ruled.lease);
         let sandbox =
-            Sandbox { idle_timeout: request.idle_timeout, on_timeout: request.on_timeout, auto_resume: request.auto_resume, ..sandbox };
-        self.make(runtime, sandbox, once).await
+            Sandbox { idle_timeout: ruled.idle_timeout, on_timeout: request.on_timeout, auto_resume: request.auto_resume, ..sandbox };
+        self.make(caller, runtime, sandbox, once).await
     }
 }
 

@@ -147,11 +147,17 @@ impl Service {
         };
         let sandbox = Sandbox { spec: SandboxSpec { id: sandbox.id.clone(), ..sandbox.spec }, ..sandbox };
         let begins_with = self.shared.warm.for_new(&sandbox, engine.runtime.capabilities());
-        self.make(Arc::clone(&engine.runtime), Sandbox { begins_with, ..sandbox }, once).await
+        self.make(caller, Arc::clone(&engine.runtime), Sandbox { begins_with, ..sandbox }, once).await
     }
 
     /// Gives a sandbox that is to be made to an owner of its own, and waits for it.
-    pub(crate) async fn make(&self, runtime: Arc<dyn Runtime>, sandbox: Sandbox, once: Option<Once>) -> Result<Arc<Sandbox>, CoreError> {
+    pub(crate) async fn make(
+        &self,
+        caller: &Caller,
+        runtime: Arc<dyn Runtime>,
+        sandbox: Sandbox,
+        once: Option<Once>,
+    ) -> Result<Arc<Sandbox>, CoreError> {
         let (place, turn) = match self.admit(&sandbox).await {
             Ok(admitted) => admitted,
             Err(full) => return self.answer_again_or(full, &sandbox.project, once.as_ref()).await,

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use belljar_ports::{Family, Runtime, SnapshotCursor, SnapshotFilter, SnapshotKind, SnapshotPage};
 use belljar_types::{
-    Invalid, Sandbox, SandboxId, Scope, Snapshot, SnapshotId, SnapshotName, SnapshotPurpose, SnapshotState, escape_untrusted,
+    AuditAction, Invalid, Sandbox, SandboxId, Scope, Snapshot, SnapshotId, SnapshotName, SnapshotPurpose, SnapshotState, escape_untrusted,
 };
 use tracing::{error, info};
 
@@ -83,7 +83,9 @@ impl Service {
     pub async fn remove_snapshot(&self, caller: &Caller, which: &str) -> Result<(), CoreError> {
         caller.require(Scope::Use)?;
         let snapshot = self.snapshot(caller, which).await?;
-        self.shared.remove_snapshot(snapshot).await
+        let source = snapshot.source.clone();
+        let action = |phase| AuditAction::lifecycle("remove_snapshot", phase, [("snapshot", which.to_owned())]);
+        self.recorded(caller, Some(&source), action, self.shared.remove_snapshot(snapshot)).await
     }
 
     /// Puts a sandbox, running or paused, back to one of its own snapshots; it then runs.
