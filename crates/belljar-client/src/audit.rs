@@ -1,4 +1,4 @@
-//! The audit log.
+//! The audit log over the API, so that people and programs read what happened, and whether it is whole.
 
 use bytes::Bytes;
 use futures_util::Stream;

@@ -203,7 +203,7 @@ fn a_step_that_fails_is_told_by_its_number_and_leaves_what_was_there() {
             mode: None,
         };
         let nobody = BuildStep::Run { command: "whoami".into(), user: "root123".parse().ok() };
-        let sleep = StartUp { command: Some("exit 3".into()), ready: Some(ReadyCheck::Port(1)), within_seconds: Some(5) };
+        let sleep = StartUp { command: Some("exit 3".into()), ready: Some(ReadyCheck::Port(1)), within_seconds: Some(5), warm: false };
         let cases = [
             (plan(class, vec![runs("true"), runs("echo \"\u{1b}[2Jsorry\" >&2; exit 5")]), BuildPlace::Step(2), "exit status 5"),
             (plan(class, vec![step(nobody)]), BuildPlace::Step(1), "failed to run command 'whoami': the sandbox has no user root123"),
@@ -264,6 +264,7 @@ fn what_a_built_template_starts_is_tried_and_then_started_in_every_sandbox() {
                 command: Some("cd /srv/www && exec python3 -m http.server 8000".into()),
                 ready: Some(ReadyCheck::Port(8000)),
                 within_seconds: Some(60),
+                warm: false,
             };
             let steps = vec![as_root("mkdir -p /srv/www && echo served > /srv/www/page && chmod -R a+rX /srv")];
             assert_ready(&build(&scene, &name, BuildPlan { start: Some(start), ..plan(class, steps) }).await);
