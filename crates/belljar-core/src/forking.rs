@@ -11,6 +11,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use belljar_policy::{Format, parse};
 use belljar_ports::{Once, SnapshotKind};
 use belljar_types::{
     AuditAction, Beginning, ExecutionId, Invalid, IsolationRequest, OnTimeout, Origin, PrivilegePolicy, Sandbox, SandboxId, SandboxSpec,
@@ -135,13 +136,10 @@ impl Service {
         let config = &self.shared.config;
         let limits = request.limits(&ServiceConfig { default_limits: snapshot.spec.limits.clone(), ..config.clone() })?;
         let once = request.idempotency_key.clone().map(|key| Once { key, fingerprint: request.fingerprint() });
+        // What held for the sandbox it was taken of holds here, unless something else is asked for.
+        let kept = snapshot.spec.policy.as_deref().map(|text| parse(text, Format::Json)).transpose().map_err(|error| error.as_invalid())?;
+        let request = CreateSandbox { policy: request.policy.or(kept), ..request };
         let ruled = self.shared.rule(&request, &caller.project, &snapshot.template, snapshot.class, limits)?;
-        // Whoever says nothing of the network gets the one that the snapshot's sandbox was held to.
-        let (network, policy) = if request.policy.is_none() && request.network.is_none() && snapshot.spec.policy.is_some() {
-            (snapshot.spec.network, snapshot.spec.policy.clone())
-        } else {
-            (ruled.network, ruled.policy)
-        };
         let privilege = privilege_of(&snapshot, ruled.privilege)?;
         let mut env = snapshot.spec.env.clone();
         env.extend(ruled.env);
@@ -149,8 +147,8 @@ impl Service {
             id: SandboxId::random(),
             execution: ExecutionId::random(),
             limits: ruled.limits,
-            network,
-            policy,
+            network: ruled.network,
+            policy: ruled.policy,
             privilege,
             env,
             hostname: request.hostname.or_else(|| snapshot.spec.hostname.clone()),

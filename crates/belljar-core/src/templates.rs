@@ -47,7 +47,9 @@ impl Service {
         caller.require(Scope::Templates)?;
         let owned = self.template(caller, name).await?;
         let template = Template { name: more, ..owned.template };
-        Ok(self.shared.templates.put(Some(&caller.project), &template).await?)
+        self.shared.templates.put(Some(&caller.project), &template).await?;
+        self.shared.cool(Some(&caller.project), &template.name).await;
+        Ok(())
     }
 
     /// Makes a template the server's, for all projects, or the caller's project's. It is in the new place before it leaves the old one.

@@ -153,7 +153,7 @@ impl Site<'_> {
 
     /// Does a step in a sandbox of its own and makes a layer of what it wrote.
     async fn in_sandbox(&self, place: BuildPlace, step: &BuildStep, key: &belljar_ports::StepKey) -> Result<LayerDigest, BuildFailure> {
-        let sandbox = self.sandbox(place, TemplateDefaults { start: None, ..self.defaults.clone() }).await?;
+        let sandbox = self.sandbox(place, &self.base, TemplateDefaults { start: None, ..self.defaults.clone() }).await?;
         let done = async {
             steps::perform(self, place, &sandbox, step).await?;
             self.keep(&sandbox, step, key).await.map_err(|error| {
@@ -180,9 +180,9 @@ impl Site<'_> {
     }
 
     /// A sandbox on the layers so far. A host that is full is asked again for a while.
-    async fn sandbox(&self, place: BuildPlace, defaults: TemplateDefaults) -> Result<Arc<Sandbox>, BuildFailure> {
+    async fn sandbox(&self, place: BuildPlace, name: &TemplateName, defaults: TemplateDefaults) -> Result<Arc<Sandbox>, BuildFailure> {
         let template = Template {
-            name: self.base.clone(),
+            name: name.clone(),
             layers: self.layers.clone(),
             defaults,
             origin: String::new(),
@@ -222,7 +222,9 @@ impl Site<'_> {
         let defaults = TemplateDefaults { start, ..self.defaults.clone() };
         if defaults.start.is_some() {
             self.say(LogLevel::Info, place, "starting what the template starts");
-            let sandbox = self.sandbox(place, defaults.clone()).await?;
+            // By its own name: if its memory is kept, it is the new template's.
+            let name = self.build.names.first().unwrap_or(&self.base);
+            let sandbox = self.sandbox(place, name, defaults.clone()).await?;
             self.end(&sandbox).await;
         }
         let origin = format!("build {} on {}", self.build.id, self.base);
@@ -232,6 +234,9 @@ impl Site<'_> {
             let template = Template { name: name.clone(), ..template.clone() };
             let put = self.service.shared.templates.put(owner, &template).await;
             put.map_err(|error| failed(place, chain(&error)))?;
+        }
+        for name in self.build.names.iter().skip(1) {
+            self.service.shared.cool(owner, name).await;
         }
         self.say(LogLevel::Info, place, "the template is ready");
         Ok(())
