@@ -11,11 +11,10 @@ use belljar_types::{
 use tokio::sync::oneshot;
 use tracing::warn;
 
-use crate::admission::Admission;
 use crate::caller::Keys;
 use crate::owner::{Birth, Order, Owner, Reply};
 use crate::recorded::{Recorded, Witness};
-use crate::recording::{Recorder, actor, event, outcome};
+use crate::recording::{actor, event, outcome};
 use crate::request::{CreateSandbox, Lease, SandboxChange};
 use crate::shared::{Engine, Handle, Shared};
 use crate::statistics::Counters;
@@ -57,14 +56,12 @@ impl Service {
     /// Probes the engines, takes over the store, and brings what is on the host and what is in the store together.
     pub async fn start(parts: Parts) -> Result<Arc<Self>, StartError> {
         let mut engines = Vec::new();
-        for runtime in parts.engines {
+        for runtime in &parts.engines {
             let report = runtime.probe().await;
-            engines.push(Engine { runtime, report });
+            engines.push(Engine { runtime: Arc::clone(runtime), report });
         }
         let epoch = parts.store.begin_epoch().await?;
-        let admission = Admission::new(&parts.config, parts.capacity);
-        let audit = Recorder::new(parts.audit, parts.config.audit_required);
-        let shared = Arc::new(Shared::new(parts.store, engines, parts.templates, parts.egress, admission, audit, parts.config, epoch));
+        let shared = Arc::new(Shared::new(parts, engines, epoch));
         recovery::recover(&shared).await?;
         let service = Arc::new(Self { shared, keys: Keys::default() });
         service.give_up_builds().await;

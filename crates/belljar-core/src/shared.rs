@@ -17,7 +17,7 @@ use crate::recorded::Told;
 use crate::recording::Recorder;
 use crate::statistics::Counters;
 use crate::warming::Warm;
-use crate::{CoreError, ServiceConfig};
+use crate::{CoreError, Parts, ServiceConfig};
 
 /// An engine and what its probe found.
 #[derive(Clone)]
@@ -60,24 +60,16 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    pub(crate) fn new(
-        store: Arc<dyn Store>,
-        engines: Vec<Engine>,
-        templates: Arc<dyn Templates>,
-        egress: Option<Arc<dyn Egress>>,
-        admission: Arc<Admission>,
-        audit: Recorder,
-        config: ServiceConfig,
-        epoch: Epoch,
-    ) -> Self {
+    /// `engines` are those of `parts`, probed.
+    pub(crate) fn new(parts: Parts, engines: Vec<Engine>, epoch: Epoch) -> Self {
         Self {
-            store,
+            admission: Admission::new(&parts.config, parts.capacity),
+            audit: Recorder::new(parts.audit, parts.config.audit_required),
+            store: parts.store,
             engines,
-            templates,
-            egress,
-            admission,
-            audit,
-            config,
+            templates: parts.templates,
+            egress: parts.egress,
+            config: parts.config,
             epoch,
             counters: Counters::default(),
             builds: Builds::default(),

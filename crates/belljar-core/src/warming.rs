@@ -116,7 +116,7 @@ impl Owner {
                 info!(template = %image.template, project = %image.project, snapshot = %image.id, bytes = image.bytes, "kept a template's memory");
             }
             Err(failure) => {
-                warn!(template = %self.sandbox.template, error = chain(&failure), "could not keep a template's memory; its sandboxes boot")
+                warn!(template = %self.sandbox.template, error = chain(&failure), "could not keep a template's memory; its sandboxes boot");
             }
         }
     }
