@@ -54,7 +54,7 @@ enum Command {
     #[command(subcommand)]
     Secret(secret::Command),
     #[command(flatten)]
-    Remote(commands::Command),
+    Remote(Box<commands::Command>),
 }
 
 /// What can go wrong in a command that works on this machine itself.
@@ -69,7 +69,7 @@ fn main() -> ExitCode {
         Command::Down(arguments) => on_threads(down::run(arguments)),
         Command::Secret(command) => secret::run(&command),
         Command::Doctor(arguments) => on_threads(doctor::run(arguments)),
-        Command::Remote(command) => on_threads(async { Ok(commands::run(command).await) }),
+        Command::Remote(command) => on_threads(async { Ok(commands::run(*command).await) }),
     };
     outcome.unwrap_or_else(|error| fail(&*error))
 }

@@ -15,7 +15,7 @@ const LONGEST: u64 = 1 << 20;
 
 /// The hosts, sorted; none if nothing is configured.
 pub(crate) fn of_this_machine() -> Vec<NamePattern> {
-    let home = std::env::var_os("HOME").map(PathBuf::from).unwrap_or_else(|| "/root".into());
+    let home = std::env::var_os("HOME").map_or_else(|| "/root".into(), PathBuf::from);
     let files = SYSTEM.iter().map(PathBuf::from).chain(HOME.iter().map(|name| home.join(name)));
     let mut text: String = files.flat_map(|path| texts(&path)).collect::<Vec<_>>().join("\n");
     for value in VARIABLES.iter().filter_map(|name| std::env::var(name).ok()) {

@@ -36,6 +36,8 @@ class JupyterKernel:
         write_connection_file(file, transport="ipc", ip=os.path.join(self.directory, "socket"), key=key, kernel_name=self.language.name)
         argv = [part.replace(CONNECTION_FILE, file) for part in self.language.argv]
         pipe = asyncio.subprocess.PIPE
+        # Kernels that know this name end when whoever started them has.
+        env = {**env, "JPY_PARENT_PID": str(os.getpid())}
         self.process = await Process.start(argv, cwd, env, stdin=asyncio.subprocess.DEVNULL, stdout=pipe, stderr=asyncio.subprocess.STDOUT)
         self.listener = asyncio.create_task(self.listen())
         self.client = AsyncKernelClient(connection_file=file)

@@ -28,7 +28,7 @@ pub(crate) fn create(request: CreateRequest, idempotency_key: Option<String>) ->
         isolation: request.isolation.map(|text| text.parse()).transpose()?,
         limits: partial_limits(&request.limits)?,
         network: request.network.map(|text| word("network", &text, &network)).transpose()?,
-        policy: request.policy.map(policy).transpose()?,
+        policy: request.policy.as_ref().map(policy).transpose()?,
         privilege: request.privilege.map(|text| word("privilege", &text, &privilege)).transpose()?.unwrap_or_default(),
         env: request.env,
         metadata: request.metadata,
@@ -42,8 +42,8 @@ pub(crate) fn create(request: CreateRequest, idempotency_key: Option<String>) ->
 }
 
 /// A profile by its name, or a document.
-fn policy(value: serde_json::Value) -> Result<Policy, Invalid> {
-    let read = match &value {
+fn policy(value: &serde_json::Value) -> Result<Policy, Invalid> {
+    let read = match value {
         serde_json::Value::String(name) => belljar_core::policy::profile(name),
         document => belljar_core::policy::parse(&document.to_string(), Format::Json),
     };
@@ -71,7 +71,7 @@ pub(crate) fn change(request: UpdateRequest) -> Result<SandboxChange, Invalid> {
         metadata: request.metadata,
         idle_timeout: request.idle_timeout_seconds.map(idle).transpose()?,
         lease: request.lease_seconds.map(|value| seconds("lease_seconds", value)).transpose()?.map(Lease::FromNow),
-        policy: request.policy.map(policy).transpose()?.map(Box::new),
+        policy: request.policy.as_ref().map(policy).transpose()?.map(Box::new),
     })
 }
 

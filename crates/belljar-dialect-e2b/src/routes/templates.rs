@@ -28,7 +28,7 @@ pub(super) async fn list(State(state): State<E2bState>, who: Authenticated) -> R
         seen.entry(owned.template.name.untagged())
             .and_modify(|best| {
                 if rank(owned) > rank(best) {
-                    *best = owned
+                    *best = owned;
                 }
             })
             .or_insert(owned);

@@ -102,7 +102,7 @@ fn planned(number: usize, step: StepDto) -> Result<PlannedStep, ApiError> {
         }
         "ENV" => {
             let args: Vec<String> = args.collect();
-            if args.is_empty() || args.len() % 2 != 0 {
+            if args.is_empty() || !args.len().is_multiple_of(2) {
                 return Err(refused("ENV requires both a key and value arguments"));
             }
             let pairs = args.chunks_exact(2).filter_map(|pair| Some((pair.first()?.clone(), pair.last()?.clone())));

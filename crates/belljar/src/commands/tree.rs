@@ -65,8 +65,8 @@ pub(crate) async fn run(arguments: Arguments) -> Result<(), CommandError> {
     if arguments.remote.json {
         return Ok(screen::json(&forest)?);
     }
-    let nodes = forest.snapshots.iter().map(of_snapshot).chain(forest.sandboxes.iter().map(of_sandbox)).collect();
-    for line in draw(nodes) {
+    let nodes: Vec<Node> = forest.snapshots.iter().map(of_snapshot).chain(forest.sandboxes.iter().map(of_sandbox)).collect();
+    for line in draw(&nodes) {
         screen::line(&line)?;
     }
     Ok(())
@@ -92,10 +92,10 @@ fn of_snapshot(snapshot: &SnapshotView) -> Node {
     Node { id: snapshot.id.clone(), below: vec![snapshot.sandbox.clone()], text }
 }
 
-fn draw(nodes: Vec<Node>) -> Vec<String> {
+fn draw(nodes: &[Node]) -> Vec<String> {
     let known: BTreeSet<&str> = nodes.iter().map(|node| node.id.as_str()).collect();
     let mut children: BTreeMap<Option<&str>, Vec<&Node>> = BTreeMap::new();
-    for node in &nodes {
+    for node in nodes {
         let parent = node.below.iter().map(String::as_str).find(|parent| known.contains(parent));
         children.entry(parent).or_default().push(node);
     }
@@ -123,7 +123,7 @@ mod tests {
     #[test]
     fn a_family_hangs_together_and_orphans_stand_for_themselves() {
         let node = |id: &str, below: &[&str]| Node { id: id.into(), below: below.iter().map(|&b| b.into()).collect(), text: id.into() };
-        let drawn = draw(vec![
+        let drawn = draw(&[
             node("snap", &["root"]),
             node("root", &[]),
             node("child", &["snap", "root"]),

@@ -93,7 +93,6 @@ fn a_private_port_wants_its_token_and_a_program_never_sees_one() {
 #[test]
 fn what_is_not_done_is_never_said_to_be() {
     let wire = Wire::open();
-    let guest = wire.sandbox(&json!({}));
     for path in ["fork", "snapshots"] {
         let nobody = wire.control("POST", &format!("/sandboxes/sabcdefghijkmnpqrstu/{path}"), &json!({}));
         assert_eq!(nobody.status, 404, "{path}");
