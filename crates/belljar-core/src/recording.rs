@@ -61,6 +61,16 @@ pub(crate) fn event(caller: &Caller, sandbox: Option<&SandboxId>, action: AuditA
     AuditEvent { project: caller.project.clone(), sandbox: sandbox.cloned(), actor: actor(caller), action }
 }
 
+/// The word of the log for what an owner is asked to do.
+pub(crate) fn word_for(verb: &'static str) -> &'static str {
+    match verb.split(' ').next() {
+        Some("take") => "snapshot",
+        Some("roll") => "rollback",
+        Some(word) => word,
+        None => verb,
+    }
+}
+
 /// How something ended.
 pub(crate) fn outcome<T>(result: &Result<T, CoreError>) -> Phase {
     if result.is_ok() { Phase::Done } else { Phase::Failed }

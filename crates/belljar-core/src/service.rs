@@ -14,7 +14,7 @@ use tracing::warn;
 use crate::caller::Keys;
 use crate::owner::{Birth, Order, Owner, Reply};
 use crate::recorded::{Recorded, Witness};
-use crate::recording::{actor, event, outcome};
+use crate::recording::{actor, event, outcome, word_for};
 use crate::request::{CreateSandbox, Lease, SandboxChange};
 use crate::shared::{Engine, Handle, Shared};
 use crate::statistics::Counters;
@@ -278,7 +278,7 @@ impl Service {
         order: impl FnOnce(Reply<T>) -> Order,
     ) -> Result<T, CoreError> {
         if let Some(handle) = self.handle(caller, id) {
-            let word = verb.split(' ').next().unwrap_or(verb);
+            let word = word_for(verb);
             let action = |phase| AuditAction::lifecycle(word, phase, []);
             self.shared.audit.intend(event(caller, Some(id), action(Phase::Intent))).await?;
             let (reply, answer) = oneshot::channel();

@@ -136,7 +136,7 @@ pub(crate) async fn snapshots_expire_in_their_order(bed: &Bed) {
     bed.store.enter_snapshot(bed.epoch, &half).await.unwrap();
     let due = |before| bed.store.expiring_snapshots(Timestamp(before), 10);
     assert!(due(100).await.unwrap().is_empty());
-    assert_eq!(due(101).await.unwrap(), [early.clone()]);
+    assert_eq!(due(101).await.unwrap(), std::slice::from_ref(&early));
     assert_eq!(due(1000).await.unwrap(), [early.clone(), late]);
     assert_eq!(bed.store.expiring_snapshots(Timestamp(1000), 1).await.unwrap(), [early]);
 }
@@ -192,7 +192,7 @@ pub(crate) async fn one_bad_snapshot_is_one_bad_snapshot(bed: &Bed) {
     let (bad, good) = (whole(bed, snapshot_of(&source, 5)).await, whole(bed, snapshot_of(&source, 6)).await);
     bed.execute(&format!("UPDATE snapshots SET body = '{{' WHERE id = '{}'", bad.id)).await;
     let (read, unreadable) = bed.store.all_snapshots().await.unwrap();
-    assert_eq!(read, [good.clone()]);
+    assert_eq!(read, std::slice::from_ref(&good));
     assert_eq!(unreadable[0].id, bad.id.as_str());
     let alone = bed.store.snapshot(&bed.project, &bad.id).await;
     assert!(matches!(alone, Err(StoreError::Corrupt { what: "snapshot", .. })), "{alone:?}");
