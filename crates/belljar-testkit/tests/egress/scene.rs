@@ -151,7 +151,7 @@ fn open_egress(lab: &Lab, uplink: PathBuf, operator: Operator) -> Result<(Arc<Eg
     })
 }
 
-pub(crate) fn project() -> belljar_types::ProjectId {
+pub(crate) fn project() -> ProjectId {
     "default".parse().unwrap()
 }
 
