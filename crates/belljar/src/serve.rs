@@ -67,9 +67,17 @@ pub(crate) async fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
     let data_dir = config.data_dir();
     // Sockets first: a second server must fail before it touches anything.
     let server = Server::bind(&[listen(&config.server)?], limits(&config.server)).await?;
-    let machine = compose::open(&data_dir, &config.host, config.network.filtered_slots.unwrap_or(2)).await?;
-    let egress =
-        outlet::open(&machine.host, &config.network, Arc::clone(&service_config.policies.operator), crate::secret::vault(&data_dir)?)?;
+    let experimental = config.network.experimental_egress;
+    let filtered_slots = if experimental { config.network.filtered_slots.unwrap_or(2) } else { 0 };
+    let machine = compose::open(&data_dir, &config.host, filtered_slots).await?;
+    // Without it a policy that has anything to say about the network is refused by name.
+    let egress: Option<Arc<dyn belljar_ports::Egress>> = if experimental {
+        warn!("experimental_egress is on: the way out has not passed its own attacks yet");
+        let operator = Arc::clone(&service_config.policies.operator);
+        Some(outlet::open(&machine.host, &config.network, operator, crate::secret::vault(&data_dir)?)?)
+    } else {
+        None
+    };
     let store = belljar_store::open(&config.store_url()).await?;
     let audit = Arc::new(belljar_audit::AuditLog::open(&data_dir.join("audit"))?);
     let parts = Parts {
@@ -78,7 +86,7 @@ pub(crate) async fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
         templates: machine.templates,
         capacity: machine.capacity,
         audit,
-        egress: Some(egress),
+        egress,
         config: service_config,
     };
     let service = Service::start(parts).await?;

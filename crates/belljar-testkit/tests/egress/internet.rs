@@ -47,14 +47,14 @@ impl Internet {
         while std::fs::read_link(format!("/proc/{}/ns/net", holder.id())).ok() == std::fs::read_link("/proc/self/ns/net").ok() {
             std::thread::yield_now();
         }
-        ip(&uplink, &format!("link add up type veth peer name down netns {}", holder.id()));
+        ip(&uplink, &format!("link add near type veth peer name far netns {}", holder.id()));
         holder.kill().unwrap();
         holder.wait().unwrap();
-        ip(&uplink, "addr add 203.0.113.1/24 dev up");
-        ip(&uplink, "link set up up");
+        ip(&uplink, "addr add 203.0.113.1/24 dev near");
+        ip(&uplink, "link set near up");
         ip(&uplink, "route add default via 203.0.113.2");
-        ip(&outside, "addr add 203.0.113.2/24 dev down");
-        ip(&outside, "link set down up");
+        ip(&outside, "addr add 203.0.113.2/24 dev far");
+        ip(&outside, "link set far up");
         for address in [ALLOWED, EVIL, NAMES, METADATA, PRIVATE] {
             ip(&outside, &format!("addr add {address}/32 dev lo"));
         }

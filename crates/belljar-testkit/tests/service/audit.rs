@@ -37,7 +37,7 @@ fn a_life_is_written_down_with_who_did_it() {
     block_on(async {
         let _turn = among_others().await;
         let scene = Scene::open(CONTAINER).await;
-        let made = in_the_name_of("request-1", scene.container()).await;
+        let made = in_the_name_of("request-1", Box::pin(scene.container())).await;
         let session = in_the_name_of("request-2", scene.service.open(&scene.admin, &made.id)).await.unwrap();
         let mut spec = ProcessSpec::new(["sh", "-c", "printf hello; exit 3"]);
         spec.env.insert("TOKEN".to_owned(), "very-secret-value".to_owned());

@@ -25,6 +25,7 @@ pub(crate) struct NetworkConfig {
     pub(crate) unreachable: Vec<Cidr>,
     pub(crate) sets: BTreeMap<String, Vec<NamePattern>>,
     pub(crate) filtered_slots: Option<u32>,
+    pub(crate) experimental_egress: bool,
 }
 
 /// `[policies]`: the name of a profile or the path of a document.
