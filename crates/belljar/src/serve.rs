@@ -72,7 +72,7 @@ pub(crate) async fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
     let machine = compose::open(&data_dir, &config.host, filtered_slots).await?;
     // Without it a policy that has anything to say about the network is refused by name.
     let egress: Option<Arc<dyn belljar_ports::Egress>> = if experimental {
-        warn!("experimental_egress is on: the way out has not passed its own attacks yet");
+        warn!("experimental_egress is on: the way out through the server is not proven yet");
         let operator = Arc::clone(&service_config.policies.operator);
         Some(outlet::open(&machine.host, &config.network, operator, crate::secret::vault(&data_dir)?)?)
     } else {

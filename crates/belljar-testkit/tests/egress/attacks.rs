@@ -299,7 +299,7 @@ pub(crate) async fn plain_requests_are_read_strictly(class: IsolationClass) {
         assert!(!scene.gets_through(&format!("http('allowed.test', 80, b'{request}')")).await, "{request}");
         assert_eq!(scene.internet.seen(), Vec::<String>::new(), "{request}");
     }
-    let second = "s = socket.create_connection(('allowed.test', 80)); s.sendall(b'GET / HTTP/1.1\\r\\nHost: allowed.test\\r\\n\\r\\n'); recv_some(s); s.sendall(b'GET /second HTTP/1.1\\r\\nHost: evil.test\\r\\n\\r\\n'); a = recv_some(s)\nif b'421' in a: stopped(a)";
+    let second = "s = socket.create_connection(('allowed.test', 80)); s.sendall(b'GET / HTTP/1.1\\r\\nHost: allowed.test\\r\\n\\r\\n'); recv_some(s); s.sendall(b'GET /second HTTP/1.1\\r\\nHost: evil.test\\r\\n\\r\\n'); a = recv_all(s)\nif b'421' in a: stopped(a)";
     assert!(!scene.gets_through(second).await);
     assert!(scene.internet.seen().iter().all(|line| !line.contains("/second")));
     scene.close().await;

@@ -64,8 +64,11 @@ impl Internet {
                 for port in [22, 80, 443, 853, 5432, 8443] {
                     serve_tcp(port, Arc::clone(&log))?;
                 }
-                for port in [53, 123, 443] {
-                    serve_udp(port, Arc::clone(&log))?;
+                // One socket an address: an answer must come from the address that was asked, and not from the nearest one.
+                for address in [ALLOWED, EVIL, NAMES, METADATA, PRIVATE, "203.0.113.2"] {
+                    for port in [53, 123, 443] {
+                        serve_udp(address.parse().map_err(std::io::Error::other)?, port, Arc::clone(&log))?;
+                    }
                 }
                 Ok(())
             })
@@ -189,8 +192,8 @@ fn answer(mut stream: impl Read + Write, log: &Log, at: &str) -> std::io::Result
     }
 }
 
-fn serve_udp(port: u16, log: Log) -> std::io::Result<()> {
-    let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, port))?;
+fn serve_udp(address: Ipv4Addr, port: u16, log: Log) -> std::io::Result<()> {
+    let socket = UdpSocket::bind((address, port))?;
     std::thread::spawn(move || {
         let mut bytes = [0; 1500];
         while let Ok((count, from)) = socket.recv_from(&mut bytes) {

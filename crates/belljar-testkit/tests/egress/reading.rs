@@ -90,8 +90,8 @@ pub(crate) async fn a_secret_goes_where_it_belongs_and_nowhere_else(class: Isola
         "a certificate that is for others"
     );
     assert!(!scene.internet.seen().join("\n").contains("http "), "nothing was sent to it");
-    // Nowhere inside: not in any file, environment or memory that can be read.
-    let search = "import subprocess; print(subprocess.run(['sudo', 'sh', '-c', 'cat /proc/[0-9]*/environ /proc/[0-9]*/cmdline /etc/ssl/certs/belljar.pem 2>/dev/null; env; grep -rIs --exclude-dir=proc --exclude-dir=sys s3cret-4f9 /etc /home /tmp /root /run /var/tmp'], capture_output=True, text=True, errors='replace').stdout.count('s3cret-4f9'))";
+    // Nowhere inside: not in any file, environment or memory that can be read. The search itself must not be found.
+    let search = "import subprocess; print(subprocess.run(['sudo', 'sh', '-c', 'cat /proc/[0-9]*/environ /proc/[0-9]*/cmdline /etc/ssl/certs/belljar.pem 2>/dev/null; env; grep -rIs --exclude-dir=proc --exclude-dir=sys s3cret[-]4f9 /etc /home /tmp /root /run /var/tmp'], capture_output=True, text=True, errors='replace').stdout.count('s3cret' + '-4f9'))";
     assert_eq!(scene.python(search).await.text(), "0");
     scene.close().await;
 }
