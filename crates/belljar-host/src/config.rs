@@ -20,7 +20,7 @@ pub struct HostConfig {
     pub closed_slots: u32,
     /// How many open ones; 0 leaves the machine's own network untouched and refuses open sandboxes.
     pub open_slots: u32,
-    /// How many filtered ones to keep ready; more are made when they are wanted.
+    /// How many filtered ones; 0 asks nothing of the kernel for them and refuses filtered sandboxes.
     pub filtered_slots: u32,
     /// Where cgroups are mounted, if not where the machine says.
     pub cgroup_root: Option<PathBuf>,

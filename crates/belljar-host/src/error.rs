@@ -65,6 +65,9 @@ pub enum HostError {
     /// Open sandboxes were not configured.
     #[error("this host has no open network slots; set open_slots above 0 to allow sandboxes with an open network")]
     OpenNetworkDisabled,
+    /// Filtered sandboxes were not configured.
+    #[error("this host has no filtered network slots; set filtered_slots above 0 to allow sandboxes that reach what their policy allows")]
+    FilteredNetworkDisabled,
     /// Another process owns the data directory.
     #[error("{path} is in use by another belljar process; stop it or choose another data directory")]
     Locked {
@@ -228,6 +231,7 @@ impl HostError {
                 RuntimeError::Invalid(Invalid::new("layers", expected, digest.as_str()))
             }
             Self::OpenNetworkDisabled => RuntimeError::Unsupported { class, verb: "an open network", reason: self.to_string() },
+            Self::FilteredNetworkDisabled => RuntimeError::Unsupported { class, verb: "a filtered network", reason: self.to_string() },
             other => RuntimeError::Host { operation, id: id.clone(), source: Box::new(other) },
         }
     }

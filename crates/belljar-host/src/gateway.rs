@@ -58,7 +58,7 @@ pub struct Gateway {
 
 impl Gateway {
     /// Makes the gateway or takes over the one that is there, and loads its rules anew.
-    pub(crate) fn open(places: &Places, with_uplink: bool) -> Result<Arc<Self>, HostError> {
+    pub(crate) fn open(places: &Places, with_uplink: bool, filtering: bool) -> Result<Arc<Self>, HostError> {
         let failed = |operation| move |source| HostError::Gateway { operation, source };
         let path = places.netns.join("gateway");
         let netns = match Netns::open(&path) {
@@ -69,7 +69,7 @@ impl Gateway {
             }
         };
         let nameservers = if with_uplink { dns::nameservers() } else { Vec::new() };
-        rules::load(Some(&netns), &rules::gateway(&nameservers))?;
+        rules::load(Some(&netns), &rules::gateway(&nameservers, filtering))?;
         let links = netns.run(|| prepare(with_uplink)).map_err(failed("prepare the namespace"))?;
         if with_uplink {
             uplink::open(places, &netns, &links, &nameservers)?;

@@ -103,7 +103,7 @@ impl Lab {
         if !agent.exists() {
             return Err(LabError::NoAgent { path: agent });
         }
-        let config = HostConfig { pool_bytes: 40 << 30, closed_slots: 4, open_slots: 1, ..HostConfig::new(&data_dir) };
+        let config = HostConfig { pool_bytes: 40 << 30, closed_slots: 4, open_slots: 1, filtered_slots: 1, ..HostConfig::new(&data_dir) };
         let host = Host::open(config).await?;
         let store = LayerStore::open(host.pool_directory()).map_err(ImageError::from)?;
         host.set_agent_layer(store.agent_layer(&agent)?);

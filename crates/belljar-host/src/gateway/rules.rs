@@ -22,8 +22,9 @@ pub(super) const UPLINK: &str = "up0";
 const PRIVATE: &str = "0.0.0.0/8, 10.0.0.0/8, 100.64.0.0/10, 127.0.0.0/8, 169.254.0.0/16, 172.16.0.0/12, 192.0.0.0/24, 192.168.0.0/16, 198.18.0.0/15, 224.0.0.0/4, 240.0.0.0/4";
 
 /// What holds in the gateway.
-pub(super) fn gateway(nameservers: &[Ipv4Addr]) -> String {
+pub(super) fn gateway(nameservers: &[Ipv4Addr], filtering: bool) -> String {
     let dns = dns_exception(nameservers);
+    let capture = if filtering { capture() } else { String::new() };
     format!(
         r#"
 table inet belljar {{}}
@@ -34,11 +35,7 @@ table inet belljar {{
     meta nfproto ipv6 drop
     iifname {{ "{CLOSED}*", "{OPEN}*", "{FILTERED}*" }} fib saddr . iif oif missing drop
   }}
-  chain capture {{
-    type nat hook prerouting priority dstnat; policy accept;
-    iifname "{FILTERED}*" meta l4proto {{ tcp, udp }} th dport 53 redirect to :{NAME_PORT}
-    iifname "{FILTERED}*" meta l4proto tcp redirect to :{PROXY_PORT}
-  }}
+  {capture}
   chain input {{
     type filter hook input priority filter; policy drop;
     iifname {{ "{CLOSED}*", "{OPEN}*", "{FILTERED}*" }} ct state established accept
@@ -62,6 +59,18 @@ table inet belljar {{
   }}
 }}
 "#
+    )
+}
+
+/// Whatever a filtered sandbox sends ends at the name service or the proxy. A part of its own: not every kernel can redirect, and whoever lets nobody
+/// out through the proxy needs none that can. Without it nothing comes out of a filtered sandbox.
+fn capture() -> String {
+    format!(
+        r#"chain capture {{
+    type nat hook prerouting priority dstnat; policy accept;
+    iifname "{FILTERED}*" meta l4proto {{ tcp, udp }} th dport 53 redirect to :{NAME_PORT}
+    iifname "{FILTERED}*" meta l4proto tcp redirect to :{PROXY_PORT}
+  }}"#
     )
 }
 

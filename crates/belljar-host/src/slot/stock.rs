@@ -97,6 +97,9 @@ impl Stock {
         if network == Network::Open && self.shared.open_wanted == 0 {
             return Err(HostError::OpenNetworkDisabled);
         }
+        if network == Network::Filtered && self.shared.filtered_wanted == 0 {
+            return Err(HostError::FilteredNetworkDisabled);
+        }
         let ready = self.shared.lock().free(network).pop();
         let number = match ready {
             Some(number) => number,
