@@ -9,18 +9,11 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 
+import { check, checked } from './checks.mjs'
+
 const home = process.argv[2]
 const program = join(home, 'node_modules/@e2b/cli/dist/index.js')
 const directory = await mkdtemp(join(tmpdir(), 'belljar-cli-'))
-
-let steps = 0
-function check(what, got, expected = true) {
-  steps += 1
-  if (got !== expected) {
-    console.error(`not as expected: ${what}: ${JSON.stringify(got)} instead of ${JSON.stringify(expected)}`)
-    process.exit(1)
-  }
-}
 
 async function cli(...args) {
   // Its own settings of whoever runs this are left alone.
@@ -66,4 +59,4 @@ try {
   await rm(directory, { recursive: true })
 }
 const version = JSON.parse(await readFile(join(home, 'node_modules/@e2b/cli/package.json'), 'utf8')).version
-console.log(`cli.mjs: ${steps} checks passed with @e2b/cli ${version}`)
+console.log(`cli.mjs: ${checked()} checks passed with @e2b/cli ${version}`)

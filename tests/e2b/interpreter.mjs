@@ -5,31 +5,12 @@
 
 import { createRequire } from 'node:module'
 import { readFileSync } from 'node:fs'
-import { isDeepStrictEqual } from 'node:util'
 import { join } from 'node:path'
+
+import { check, checked, raises } from './checks.mjs'
 
 const require = createRequire(join(process.argv[2], 'package.json'))
 const { Sandbox } = require('@e2b/code-interpreter')
-
-let steps = 0
-
-function check(what, got, expected = true) {
-  steps += 1
-  if (!isDeepStrictEqual(got, expected)) {
-    console.error(`not as expected: ${what}: ${JSON.stringify(got)} instead of ${JSON.stringify(expected)}`)
-    process.exit(1)
-  }
-}
-
-async function raises(what, act) {
-  try {
-    await act()
-  } catch (error) {
-    check(what, error instanceof Error)
-    return error
-  }
-  check(what, 'nothing was raised', 'an error')
-}
 
 async function code(box) {
   const seen = []
@@ -63,14 +44,14 @@ async function contexts(box) {
   check('it is listed', (await box.listCodeContexts()).at(-1).id, made.id)
   await box.removeCodeContext(made.id)
   check('it is gone', (await box.listCodeContexts()).some((context) => context.id === made.id), false)
-  await raises('code in it', () => box.runCode('1', { context: made }))
+  await raises('code in it', Error, () => box.runCode('1', { context: made }))
 }
 
 async function end(box) {
-  await raises('a client that waits no longer', () => box.runCode('import time; time.sleep(300)', { timeoutMs: 2000 }))
+  await raises('a client that waits no longer', Error, () => box.runCode('import time; time.sleep(300)', { timeoutMs: 2000 }))
   check('its code was interrupted', (await box.runCode('1 + 1')).text, '2')
   setTimeout(() => box.kill(), 1500)
-  const error = await raises('a sandbox that is killed under it', () => box.runCode('import time; time.sleep(300)', { timeoutMs: 120_000 }))
+  const error = await raises('a sandbox that is killed under it', Error, () => box.runCode('import time; time.sleep(300)', { timeoutMs: 120_000 }))
   check(`is said so (${error.message})`, /killed|timeout/i.test(error.message))
 }
 
@@ -84,4 +65,4 @@ try {
   await box.kill()
 }
 const { version } = JSON.parse(readFileSync(join(process.argv[2], 'node_modules/@e2b/code-interpreter/package.json')))
-console.log(`@e2b/code-interpreter ${version} (JavaScript): ${steps} checks in ${((performance.now() - began) / 1000).toFixed(1)} s`)
+console.log(`@e2b/code-interpreter ${version} (JavaScript): ${checked()} checks in ${((performance.now() - began) / 1000).toFixed(1)} s`)

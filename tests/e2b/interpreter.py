@@ -3,31 +3,13 @@
 Needs only the SDK, its environment variables and the template code-interpreter-v1. Ends with status 1 at the first difference.
 """
 
-import sys
 import threading
 import time
 
 from e2b import NotFoundException, TimeoutException
 from e2b_code_interpreter import Sandbox
 
-steps = 0
-
-
-def check(what, got, expected=True):
-    global steps
-    steps += 1
-    if got != expected:
-        print(f"not as expected: {what}: {got!r} instead of {expected!r}", file=sys.stderr)
-        sys.exit(1)
-
-
-def raises(what, kinds, act):
-    try:
-        act()
-    except kinds as error:
-        check(what, True)
-        return error
-    check(what, "nothing was raised", str(kinds))
+from checks import check, checked, raises
 
 
 def plain(box):
@@ -203,7 +185,7 @@ def main():
     import importlib.metadata
 
     version = importlib.metadata.version("e2b-code-interpreter")
-    print(f"e2b-code-interpreter {version} (Python): {steps} checks in {time.monotonic() - began:.1f} s")
+    print(f"e2b-code-interpreter {version} (Python): {checked()} checks in {time.monotonic() - began:.1f} s")
 
 
 if __name__ == "__main__":

@@ -4,31 +4,12 @@
 // the first difference.
 
 import { createRequire } from 'node:module'
-import { isDeepStrictEqual } from 'node:util'
 import { join } from 'node:path'
+
+import { check, checked, raises } from './checks.mjs'
 
 const require = createRequire(join(process.argv[2], 'package.json'))
 const { CommandExitError, FilesystemEventType, NotFoundError, Sandbox, TimeoutError } = require('e2b')
-
-let steps = 0
-
-function check(what, got, expected = true) {
-  steps += 1
-  if (!isDeepStrictEqual(got, expected)) {
-    console.error(`not as expected: ${what}: ${JSON.stringify(got)} instead of ${JSON.stringify(expected)}`)
-    process.exit(1)
-  }
-}
-
-async function raises(what, kind, act) {
-  try {
-    await act()
-  } catch (error) {
-    check(`${what} (${error})`, error instanceof kind)
-    return error
-  }
-  check(what, 'nothing was raised', kind.name)
-}
 
 async function sandboxes() {
   const mark = crypto.randomUUID()
@@ -121,5 +102,5 @@ await commands(sandbox)
 await files(sandbox)
 await snapshots(sandbox)
 await ends(sandbox)
-console.log(`e2b (JavaScript) ${require('e2b/package.json').version}: ${steps} checks passed`)
+console.log(`e2b (JavaScript) ${require('e2b/package.json').version}: ${checked()} checks passed`)
 process.exit(0)

@@ -3,7 +3,6 @@
 Needs only the SDK and its environment variables (E2B_API_KEY, E2B_API_URL, E2B_SANDBOX_URL). Ends with status 1 at the first difference.
 """
 
-import sys
 import threading
 import time
 import urllib.request
@@ -12,24 +11,7 @@ import uuid
 import e2b
 from e2b import CommandExitException, FilesystemEventType, NotFoundException, Sandbox, TimeoutException
 
-steps = 0
-
-
-def check(what, got, expected=True):
-    global steps
-    steps += 1
-    if got != expected:
-        print(f"not as expected: {what}: {got!r} instead of {expected!r}", file=sys.stderr)
-        sys.exit(1)
-
-
-def raises(what, kinds, act):
-    try:
-        act()
-    except kinds as error:
-        check(what, True)
-        return error
-    check(what, "nothing was raised", str(kinds))
+from checks import check, checked, raises
 
 
 def sandboxes():
@@ -193,7 +175,7 @@ def main():
     files(sandbox)
     snapshots(sandbox)
     ends(sandbox)
-    print(f"e2b (Python) {e2b.__version__ if hasattr(e2b, '__version__') else ''}: {steps} checks passed")
+    print(f"e2b (Python) {e2b.__version__ if hasattr(e2b, '__version__') else ''}: {checked()} checks passed")
 
 
 main()

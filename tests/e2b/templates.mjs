@@ -8,18 +8,11 @@ import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { createRequire } from 'node:module'
 
+import { check, checked } from './checks.mjs'
+
 const home = process.argv[2]
 const require = createRequire(path.join(home, 'package.json'))
 const { Sandbox, Template, waitForPort } = require('e2b')
-
-let checks = 0
-function check(what, got, expected = true) {
-  checks += 1
-  if (JSON.stringify(got) !== JSON.stringify(expected)) {
-    console.error(`not as expected: ${what}: ${JSON.stringify(got)} instead of ${JSON.stringify(expected)}`)
-    process.exit(1)
-  }
-}
 
 async function fails(build) {
   try {
@@ -75,4 +68,4 @@ await Template.removeTags(name, 'stable')
 check('tags are removed', (await Template.getTags(name)).map((tag) => tag.tag), ['default'])
 
 const version = JSON.parse(await readFile(path.join(home, 'node_modules/e2b/package.json'), 'utf8')).version
-console.log(`templates.mjs: ${checks} checks passed with e2b ${version}`)
+console.log(`templates.mjs: ${checked()} checks passed with e2b ${version}`)

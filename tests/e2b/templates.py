@@ -4,22 +4,13 @@ Needs only the SDK and its environment variables. Ends with status 1 at the firs
 """
 
 import os
-import sys
 import tempfile
 import time
 import uuid
 
 from e2b import BuildException, Sandbox, Template, wait_for_port
 
-steps = 0
-
-
-def check(what, got, expected=True):
-    global steps
-    steps += 1
-    if got != expected:
-        print(f"not as expected: {what}: {got!r} instead of {expected!r}", file=sys.stderr)
-        sys.exit(1)
+from checks import check, checked
 
 
 def fails(what, build):
@@ -111,4 +102,4 @@ name = builds(mark)
 failures(mark)
 tags(name, mark)
 in_background(mark)
-print(f"templates.py: {steps} checks passed with e2b {__import__('importlib.metadata').metadata.version('e2b')}")
+print(f"templates.py: {checked()} checks passed with e2b {__import__('importlib.metadata').metadata.version('e2b')}")
