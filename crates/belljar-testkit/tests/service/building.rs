@@ -247,7 +247,9 @@ fn a_build_that_the_server_did_not_outlive_has_failed_and_left_nothing() {
         nothing_of_builds_is_left(&scene).await;
         assert_eq!(code(scene.service.start_build(&scene.admin, &id, plan(IsolationClass::Container, vec![])).await), "build_started");
         // What was done is not done again.
-        let again = build(&scene, &name, plan(IsolationClass::Container, vec![runs("echo first > ~/first"), runs("echo second")])).await;
+        let again =
+            build(&scene, &name, plan(IsolationClass::Container, vec![runs("echo first > ~/first"), runs(&format!("echo second {name}"))]))
+                .await;
         assert_ready(&again);
         assert_eq!(said(&again).matches("CACHED").count(), 1, "{}", said(&again));
         remove(&scene, &name).await;
