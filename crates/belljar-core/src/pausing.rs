@@ -21,11 +21,12 @@ impl Owner {
     /// A lease or the time nobody used it has run out: the sandbox ends, or is paused if that was asked for.
     pub(crate) async fn run_out(&mut self, cause: EndCause) -> Next {
         let detail = because(cause, &self.sandbox);
-        let pauses = self.sandbox.on_timeout == OnTimeout::Pause && matches!(cause, EndCause::LeaseExpired | EndCause::Idle);
-        if !pauses {
-            return Next::End(cause, detail, None);
-        }
-        let keep = if self.runtime.capabilities().pause.is_some() { SnapshotKind::Memory } else { SnapshotKind::Filesystem };
+        let keep = match self.sandbox.on_timeout {
+            _ if !matches!(cause, EndCause::LeaseExpired | EndCause::Idle) => return Next::End(cause, detail, None),
+            OnTimeout::Kill => return Next::End(cause, detail, None),
+            OnTimeout::Pause if self.runtime.capabilities().pause.is_some() => SnapshotKind::Memory,
+            OnTimeout::Pause | OnTimeout::PauseFiles => SnapshotKind::Filesystem,
+        };
         match self.pause(keep).await {
             Ok(_) => {
                 self.note(AuditAction::lifecycle("pause", Phase::Done, [("cause", cause.as_str().to_owned())])).await;

@@ -185,13 +185,15 @@ impl From<EndReason> for EndCause {
 
 /// What happens when a sandbox's lease runs out or nobody uses it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, serde::Serialize, serde::Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[serde(rename_all = "kebab-case")]
 pub enum OnTimeout {
     /// It ends.
     #[default]
     Kill,
     /// It is paused, with its memory where its engine can keep that, and waits to be resumed or killed.
     Pause,
+    /// It is paused with its files alone, and begins anew on them when it is resumed.
+    PauseFiles,
 }
 
 /// How a sandbox stands still.

@@ -68,7 +68,7 @@ pub(crate) struct CreateRequest {
     /// How long nobody may use it before it ends.
     #[schema(example = 60)]
     pub(crate) idle_timeout_seconds: Option<u64>,
-    /// `kill`, or `pause`: what happens when its lease runs out or nobody uses it.
+    /// `kill`, `pause` or `pause-files` (without its memory): what happens when its lease runs out or nobody uses it.
     #[schema(example = "kill")]
     pub(crate) on_timeout: Option<String>,
     /// Whether using it while it is paused resumes it.
@@ -239,7 +239,7 @@ pub(crate) struct SandboxView {
     /// How long nobody may use it before it ends.
     #[schema(required = true)]
     pub(crate) idle_timeout_seconds: Option<u64>,
-    /// `kill` or `pause`: what happens when its lease runs out or nobody uses it.
+    /// `kill`, `pause` or `pause-files` (without its memory): what happens when its lease runs out or nobody uses it.
     #[schema(example = "kill")]
     pub(crate) on_timeout: &'static str,
     /// Whether using it while it is paused resumes it.

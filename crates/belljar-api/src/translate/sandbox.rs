@@ -21,7 +21,7 @@ use crate::dto::{
 pub(crate) fn create(request: CreateRequest, idempotency_key: Option<String>) -> Result<CreateSandbox, Invalid> {
     let network = [("none", Network::None), ("open", Network::Open)];
     let privilege = [("root-allowed", PrivilegePolicy::RootAllowed), ("user-only", PrivilegePolicy::UserOnly)];
-    let on_timeout = [("kill", OnTimeout::Kill), ("pause", OnTimeout::Pause)];
+    let on_timeout = [("kill", OnTimeout::Kill), ("pause", OnTimeout::Pause), ("pause-files", OnTimeout::PauseFiles)];
     Ok(CreateSandbox {
         template: request.template.map(|name| name.parse()).transpose().map_err(|error| renamed("template", error))?,
         snapshot: request.snapshot,
@@ -137,6 +137,7 @@ pub(crate) fn sandbox_view(sandbox: &Sandbox) -> SandboxView {
         on_timeout: match sandbox.on_timeout {
             OnTimeout::Kill => "kill",
             OnTimeout::Pause => "pause",
+            OnTimeout::PauseFiles => "pause-files",
         },
         auto_resume: sandbox.auto_resume,
         pause: sandbox.pause.map(|pause| PauseView { since: moment(pause.since), memory: memory_word(pause.memory) }),

@@ -107,6 +107,7 @@ pub(super) async fn timeout(
     match (timeout, sandbox.on_timeout) {
         (0, OnTimeout::Kill) => end(&state, &who, &id).await?,
         (0, OnTimeout::Pause) => state.service.pause(&who, &id, SnapshotKind::Memory).await?,
+        (0, OnTimeout::PauseFiles) => state.service.pause(&who, &id, SnapshotKind::Filesystem).await?,
         (seconds, _) => state.service.set_lease(&who, &id, Lease::FromNow(Duration::from_secs(seconds))).await?,
     };
     Ok(StatusCode::NO_CONTENT)

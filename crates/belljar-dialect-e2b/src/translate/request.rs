@@ -15,10 +15,6 @@ const EVERYTHING: [&str; 2] = ["0.0.0.0/0", "::/0"];
 pub(crate) fn create_request(new: NewSandbox, default_timeout: u64, idempotency_key: Option<String>) -> Result<CreateSandbox, ApiError> {
     let nothing = NetworkDto::default();
     let network = new.network.as_ref().unwrap_or(&nothing);
-    let auto_pause = new.auto_pause == Some(true);
-    if auto_pause && new.auto_pause_memory == Some(false) {
-        return Err(ApiError::unsupported("dropping a sandbox's memory when its timeout is reached (autoPauseMemory)"));
-    }
     if new.iam.as_ref().is_some_and(|iam| !iam.is_null()) {
         return Err(ApiError::unsupported("identity tokens (iam)"));
     }
@@ -39,7 +35,11 @@ pub(crate) fn create_request(new: NewSandbox, default_timeout: u64, idempotency_
         metadata,
         lease: Some(Duration::from_secs(new.timeout.unwrap_or(default_timeout))),
         idempotency_key,
-        on_timeout: if auto_pause { OnTimeout::Pause } else { OnTimeout::Kill },
+        on_timeout: match (new.auto_pause, new.auto_pause_memory) {
+            (Some(true), Some(false)) => OnTimeout::PauseFiles,
+            (Some(true), _) => OnTimeout::Pause,
+            _ => OnTimeout::Kill,
+        },
         auto_resume: new.auto_resume.is_some_and(|resume| resume.enabled),
         ..CreateSandbox::default()
     })
@@ -98,11 +98,19 @@ mod tests {
             r#""network":{"denyOut":["0.0.0.0/0"],"allowOut":["1.1.1.1"]}"#,
             r#""network":{"rules":{"x.example":[]}}"#,
             r#""network":{"egressProxy":{"address":"x:1"}}"#,
-            r#""autoPause":true,"autoPauseMemory":false"#,
             r#""volumeMounts":[{"name":"v","path":"/v"}]"#,
         ] {
             assert!(network(refused).is_err(), "{refused}");
         }
+    }
+
+    #[test]
+    fn what_the_end_of_its_time_does_to_a_sandbox_is_as_asked() {
+        let then = |json: &str| request(&format!(r#"{{"templateID":"base"{json}}}"#)).unwrap().on_timeout;
+        assert_eq!(then(""), OnTimeout::Kill);
+        assert_eq!(then(r#","autoPauseMemory":false"#), OnTimeout::Kill);
+        assert_eq!(then(r#","autoPause":true"#), OnTimeout::Pause);
+        assert_eq!(then(r#","autoPause":true,"autoPauseMemory":false"#), OnTimeout::PauseFiles);
     }
 
     #[test]

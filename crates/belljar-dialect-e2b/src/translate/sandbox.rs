@@ -63,7 +63,7 @@ pub(crate) fn detail(sandbox: &Sandbox, tokens: &Tokens, domain: Option<&str>) -
 fn on_timeout(what: OnTimeout) -> &'static str {
     match what {
         OnTimeout::Kill => "kill",
-        OnTimeout::Pause => "pause",
+        OnTimeout::Pause | OnTimeout::PauseFiles => "pause",
     }
 }
 

@@ -99,6 +99,19 @@ fn a_lease_that_runs_out_pauses_and_fifty_who_want_it_resume_it_once() {
 }
 
 #[test]
+fn a_lease_that_runs_out_keeps_the_files_alone_where_that_was_asked_for() {
+    block_on(async {
+        let _turn = among_others().await;
+        let scene = Scene::open(CONTAINER).await;
+        let request = CreateSandbox { on_timeout: OnTimeout::PauseFiles, lease: Some(Duration::from_millis(1500)), ..container() };
+        let sandbox = scene.create(request).await;
+        until(|| async { scene.show(&sandbox.id).await.state == SandboxState::Paused }).await;
+        assert_eq!(scene.show(&sandbox.id).await.pause.unwrap().memory, PausedMemory::Lost);
+        scene.kill([&sandbox.id]).await;
+    });
+}
+
+#[test]
 fn a_paused_sandbox_can_be_killed_and_a_lease_does_not_run_meanwhile() {
     block_on(async {
         let _turn = among_others().await;

@@ -27,6 +27,9 @@ pub(crate) struct Arguments {
     /// When its lease runs out or nobody uses it, pause it instead of ending it; `belljar resume` lets it go on
     #[arg(long)]
     pause_on_timeout: bool,
+    /// With --pause-on-timeout: keep its files alone, not its memory
+    #[arg(long, requires = "pause_on_timeout")]
+    files_only: bool,
     /// Using it while it is paused resumes it
     #[arg(long)]
     auto_resume: bool,
@@ -118,7 +121,7 @@ pub(crate) async fn run(arguments: Arguments) -> Result<(), CommandError> {
         metadata: arguments.metadata.into_iter().collect(),
         lease_seconds: arguments.lease.map(|lease| lease.as_secs()),
         idle_timeout_seconds: arguments.idle_timeout.map(|idle| idle.as_secs()),
-        on_timeout: arguments.pause_on_timeout.then(|| "pause".to_owned()),
+        on_timeout: arguments.pause_on_timeout.then(|| if arguments.files_only { "pause-files" } else { "pause" }.to_owned()),
         auto_resume: arguments.auto_resume,
         hostname: arguments.hostname,
         ..arguments.what.request()?
