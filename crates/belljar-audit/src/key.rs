@@ -1,11 +1,11 @@
 //! The server's signing key: 32 random bytes that only root can read, made once. Whoever has the public half, written down elsewhere, can tell
 //! whether a checkpoint is this server's.
 
-use std::fs::OpenOptions;
-use std::io::{ErrorKind, Read as _, Write as _};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::io::{ErrorKind, Read as _};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
+use belljar_linux::private_file;
 use belljar_ports::AuditError;
 use belljar_types::hex;
 use ring::signature::{Ed25519KeyPair, KeyPair};
@@ -54,15 +54,11 @@ fn read(path: &Path) -> Result<Option<Vec<u8>>, AuditError> {
     Ok(Some(seed))
 }
 
-/// Whole or not at all: it gets its name when it is on the disk.
 fn make(path: &Path) -> Result<Vec<u8>, AuditError> {
     let failed = |source| AuditError::Disk { operation: "make the signing key of", path: path.to_owned(), source };
     let mut seed = vec![0_u8; SEED_BYTES];
     getrandom::fill(&mut seed).map_err(|_| AuditError::Key { path: path.to_owned(), reason: "the kernel gave no randomness" })?;
-    let draft = path.with_extension("new");
-    let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&draft).map_err(failed)?;
-    file.write_all(&seed).and_then(|()| file.sync_all()).map_err(failed)?;
-    std::fs::rename(&draft, path).map_err(failed)?;
+    private_file::write_whole(path, &seed).map_err(failed)?;
     Ok(seed)
 }
 

@@ -1,11 +1,12 @@
 //! Secrets on disk, sealed with AES-256-GCM under a key from a file of its own. What is sealed names its project and itself, so that no file can
 //! stand in for another. Values leave this module as [`Secret`] and are opened when a request needs them, not before.
 
-use std::fs::{File, OpenOptions};
-use std::io::{self, Read, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
+use belljar_linux::private_file;
 use belljar_types::{ProjectId, Secret};
 use ring::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 
@@ -29,7 +30,7 @@ impl Vault {
             Ok(mut file) => file.read_exact(&mut bytes)?,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 getrandom::fill(&mut bytes).map_err(io::Error::other)?;
-                write_whole(key_file, &bytes)?;
+                private_file::write_whole(key_file, &bytes)?;
             }
             Err(error) => return Err(error),
         }
@@ -55,7 +56,7 @@ impl Vault {
         self.key
             .seal_in_place_append_tag(Nonce::assume_unique_for_key(nonce), about, &mut sealed)
             .map_err(|_| io::Error::other("the secret cannot be sealed"))?;
-        write_whole(&path, &[&nonce[..], &sealed].concat())
+        private_file::write_whole(&path, &[&nonce[..], &sealed].concat())
     }
 
     /// The names of a project's secrets, sorted.
@@ -100,16 +101,6 @@ impl SecretKeeper for Vault {
 
 fn is_name(name: &str) -> bool {
     (1..=64).contains(&name.len()) && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_')
-}
-
-/// All of it or what was there before, whatever happens on the way.
-fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let beside = path.with_file_name(format!(".{}.new", path.file_name().unwrap_or_default().to_string_lossy()));
-    let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&beside)?;
-    file.write_all(bytes)?;
-    file.sync_all()?;
-    std::fs::rename(&beside, path)?;
-    path.parent().map_or(Ok(()), |directory| File::open(directory)?.sync_all())
 }
 
 #[cfg(test)]

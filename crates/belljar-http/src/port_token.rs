@@ -3,11 +3,6 @@
 //! The token is not stored: it says for whom it was made and until when, and its HMAC says that this server made it. It is worth no more than its
 //! maker was then, it opens one port only, and it cannot be taken back before it expires.
 
-use std::fs::{File, OpenOptions};
-use std::io::{Read, Write};
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf};
-
 use belljar_types::{KeyId, ProjectId, SandboxId, Secret, Timestamp, hex};
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
@@ -31,19 +26,6 @@ pub struct PortGrant {
     pub expires_at: Timestamp,
 }
 
-/// Why the server's secret could not be had.
-#[derive(Debug, thiserror::Error)]
-#[error("{operation} the secret that signs port tokens, {path}")]
-pub struct SecretFileError {
-    /// What was being attempted.
-    pub operation: &'static str,
-    /// The file.
-    pub path: PathBuf,
-    /// What went wrong.
-    #[source]
-    pub source: std::io::Error,
-}
-
 /// Makes and checks tokens.
 pub struct PortTokens {
     secret: Secret<[u8; 32]>,
@@ -53,22 +35,6 @@ impl PortTokens {
     /// Signs with this secret.
     pub fn new(secret: [u8; 32]) -> Self {
         Self { secret: Secret::new(secret) }
-    }
-
-    /// Signs with the secret in a file; makes it, for its owner's eyes only, if it is not there.
-    pub fn from_file(path: &Path) -> Result<Self, SecretFileError> {
-        let failed = |operation| move |source| SecretFileError { operation, path: path.to_owned(), source };
-        let mut secret = [0_u8; 32];
-        match File::open(path) {
-            Ok(mut file) => file.read_exact(&mut secret).map_err(failed("read"))?,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                getrandom::fill(&mut secret).map_err(|error| failed("draw")(std::io::Error::other(error)))?;
-                let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path).map_err(failed("make"))?;
-                file.write_all(&secret).and_then(|()| file.sync_all()).map_err(failed("write"))?;
-            }
-            Err(error) => return Err(failed("open")(error)),
-        }
-        Ok(Self::new(secret))
     }
 
     /// A token for one port of one sandbox.
@@ -122,18 +88,5 @@ mod tests {
         assert_eq!(verify(&sandbox, 80, &token.replacen("default", "another", 1), 0), None, "another project");
         assert_eq!(verify(&sandbox, 80, "", 0), None);
         assert_eq!(PortTokens::new([8; 32]).verify_at(&sandbox, 80, &token, Timestamp(0)), None, "another server");
-    }
-
-    #[test]
-    fn the_secret_is_made_once_and_for_its_owner_only() {
-        use std::os::unix::fs::PermissionsExt;
-        let directory = std::env::temp_dir().join(format!("belljar-port-token-{}", SandboxId::random()));
-        std::fs::create_dir(&directory).unwrap();
-        let path = directory.join("port-secret");
-        let first = PortTokens::from_file(&path).unwrap();
-        let second = PortTokens::from_file(&path).unwrap();
-        assert!(first.secret == second.secret);
-        assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
-        std::fs::remove_dir_all(&directory).unwrap();
     }
 }

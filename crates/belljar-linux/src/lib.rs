@@ -20,6 +20,7 @@ pub mod loopdev;
 pub mod mount;
 pub mod netns;
 pub mod pidfd;
+pub mod private_file;
 pub mod readiness;
 pub mod resolve;
 pub mod rlimit;

@@ -143,7 +143,7 @@ fn router(
         burst: f64::from(config.request_burst.unwrap_or(per_second.saturating_mul(2))),
     });
     let gate = Gate::new(Arc::clone(service), rate);
-    let port_tokens = Arc::new(PortTokens::from_file(&data_dir.join("port-token-secret"))?);
+    let port_tokens = Arc::new(PortTokens::new(files::port_token_secret(data_dir)?));
     let state = ApiState {
         service: Arc::clone(service),
         gate: Arc::clone(&gate),

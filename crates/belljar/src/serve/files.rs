@@ -1,14 +1,16 @@
 //! The small files in the data directory by which other commands find the server and its first key.
 
-use std::fs::{File, OpenOptions};
-use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
+use belljar_linux::private_file;
 use belljar_types::Secret;
 
 /// The administrator's first key, readable by root only.
 pub(crate) const FIRST_KEY: &str = "first-key";
+const PORT_TOKEN_SECRET: &str = "port-token-secret";
 const SERVER: &str = "server.json";
 
 /// Why such a file could not be used.
@@ -30,11 +32,27 @@ pub(crate) fn first_key(data_dir: &Path) -> Result<Secret<String>, FileError> {
         Err(source) => return Err(FileError { operation: "read the first key", path, source }),
     }
     let secret = belljar_core::fresh_secret();
-    write_whole(&path, format!("{}\n", secret.reveal()).as_bytes()).map_err(|source| FileError {
+    private_file::write_whole(&path, format!("{}\n", secret.reveal()).as_bytes()).map_err(|source| FileError {
         operation: "keep the first key in",
         path,
         source,
     })?;
+    Ok(secret)
+}
+
+/// The secret that signs permissions to reach ports: the one on disk, or a fresh one that is now on disk.
+pub(crate) fn port_token_secret(data_dir: &Path) -> Result<[u8; 32], FileError> {
+    let path = &data_dir.join(PORT_TOKEN_SECRET);
+    let failed = |operation| move |source| FileError { operation, path: path.clone(), source };
+    let mut secret = [0; 32];
+    match File::open(path) {
+        Ok(mut file) => file.read_exact(&mut secret).map_err(failed("read the secret that signs port tokens,"))?,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            getrandom::fill(&mut secret).map_err(|error| failed("draw the secret that signs port tokens,")(io::Error::other(error)))?;
+            private_file::write_whole(path, &secret).map_err(failed("keep the secret that signs port tokens in"))?;
+        }
+        Err(error) => return Err(failed("open the secret that signs port tokens,")(error)),
+    }
     Ok(secret)
 }
 
@@ -66,7 +84,7 @@ impl ServerFile {
         let file = Self { url: url.to_owned(), pid: std::process::id(), path: path.clone() };
         let failed = |source| FileError { operation: "write", path, source };
         let text = serde_json::to_vec_pretty(&file).map_err(|error| failed.clone()(error.into()))?;
-        write_whole(&file.path, &text).map_err(failed)?;
+        private_file::write_whole(&file.path, &text).map_err(failed)?;
         Ok(file)
     }
 
@@ -83,16 +101,6 @@ impl ServerFile {
     }
 }
 
-/// Writes a file so that it is there whole or not at all, for its owner only.
-fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let half = path.with_extension("half");
-    let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&half)?;
-    file.write_all(bytes)?;
-    file.sync_all()?;
-    std::fs::rename(&half, path)?;
-    path.parent().map_or(Ok(()), |parent| File::open(parent)?.sync_all())
-}
-
 #[cfg(test)]
 mod tests {
     use std::os::unix::fs::PermissionsExt;
@@ -106,6 +114,18 @@ mod tests {
         assert_eq!(first_key(directory.path()).unwrap(), first);
         let mode = std::fs::metadata(directory.path().join(FIRST_KEY)).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
+    }
+
+    #[test]
+    fn the_secret_of_port_tokens_is_made_once_and_for_root_only() {
+        let directory = tempfile::tempdir().unwrap();
+        let first = port_token_secret(directory.path()).unwrap();
+        assert_ne!(first, [0; 32]);
+        assert_eq!(port_token_secret(directory.path()).unwrap(), first);
+        let path = directory.path().join(PORT_TOKEN_SECRET);
+        assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        std::fs::write(&path, "short").unwrap();
+        assert!(port_token_secret(directory.path()).is_err(), "never signs with half a secret");
     }
 
     #[test]
