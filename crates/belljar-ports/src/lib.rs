@@ -7,6 +7,7 @@
 //!      Guest   ── acts inside one running sandbox                      (one per agent connection)
 //!      Store   ── remembers sandboxes, snapshots, projects and keys    (SQLite or PostgreSQL)
 //!      Templates ─ root filesystems by name                            (the host's layer store)
+//!      Blobs   ── bytes that outlive sandboxes                         (a directory, or S3)
 //!      Capacity ── how much room the host has
 //!      Audit   ── what happened, so that it cannot be unwritten        (files in the data directory)
 //!      Egress ──── what leaves a sandbox                               (the gateway)
@@ -16,6 +17,7 @@
 //! [`RuntimeError::Unsupported`] if it is asked for all the same; never a half-done attempt.
 
 mod audit;
+mod blobs;
 mod capabilities;
 mod capacity;
 mod egress;
@@ -27,6 +29,7 @@ mod templates;
 
 pub use audit::{Audit, AuditError, AuditPage, AuditQuery, AuditVerdict, Checkpoint};
 pub use belljar_types::SnapshotKind;
+pub use blobs::{BlobError, BlobHead, BlobKey, BlobList, BlobStream, Blobs, Put, Wanted};
 pub use capabilities::{Capabilities, MemoryState, OomScope};
 pub use capacity::{Capacity, Room};
 pub use egress::{Attached, Egress, EgressAbilities, EgressError};

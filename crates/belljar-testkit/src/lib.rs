@@ -6,6 +6,7 @@
 mod census;
 mod lab;
 mod run;
+pub mod s3;
 mod scale;
 mod server;
 

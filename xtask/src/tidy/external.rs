@@ -15,11 +15,12 @@ struct Fence {
 const FENCES: &[Fence] = &[
     Fence {
         crates: &["axum", "axum-core", "axum-extra", "hyper", "hyper-util", "tonic", "tower-http"],
-        only_in: &["belljar-http", "belljar-api", "belljar-dialect-", "belljar-egress", "belljar"],
+        only_in: &["belljar-http", "belljar-api", "belljar-dialect-", "belljar-egress", "belljar", "belljar-testkit"],
     },
     Fence { crates: &["sqlx", "rusqlite", "tokio-postgres"], only_in: &["belljar-store"] },
     Fence { crates: &["wasmtime", "wasmtime-wasi"], only_in: &["belljar-runtime-wasm"] },
-    Fence { crates: &["ureq", "reqwest"], only_in: &["belljar-image", "belljar-client", "belljar"] },
+    Fence { crates: &["object_store"], only_in: &["belljar-blobs"] },
+    Fence { crates: &["ureq", "reqwest"], only_in: &["belljar-image", "belljar-client", "belljar-blobs", "belljar"] },
 ];
 
 impl Fence {

@@ -28,7 +28,7 @@ fn may_use(short_name: &str) -> Option<&'static [&'static str]> {
         "runtime-microvm" => &["ports", "types", "guest-client", "guest-protocol", "linux", "host", "vmm"],
         engine if engine.starts_with("runtime-") => ENGINE,
         "image" | "audit" => &["types", "ports", "linux"],
-        "store" => &["types", "ports"],
+        "store" | "blobs" => &["types", "ports"],
         "client" => &["types"],
         "guard" => &["types", "linux"],
         "egress" => &["types", "ports", "policy", "linux"],
