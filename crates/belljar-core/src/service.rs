@@ -127,6 +127,7 @@ impl Service {
                 env: ruled.env,
                 hostname: request.hostname,
                 policy: ruled.policy,
+                volumes: Vec::new(),
             },
             metadata: request.metadata,
             created_at: now,

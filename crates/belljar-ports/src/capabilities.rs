@@ -37,4 +37,6 @@ pub struct Capabilities {
     pub setuid: bool,
     /// Whether files can have extended attributes.
     pub xattrs: bool,
+    /// Whether volumes can be mounted.
+    pub volumes: bool,
 }

@@ -5,9 +5,10 @@
 //!     ────┼──────────────
 //!      Runtime ── makes, finds, freezes and removes sandboxes          (one per engine)
 //!      Guest   ── acts inside one running sandbox                      (one per agent connection)
-//!      Store   ── remembers sandboxes, snapshots, projects and keys    (SQLite or PostgreSQL)
+//!      Store   ── remembers sandboxes, snapshots, volumes, projects, keys  (SQLite or PostgreSQL)
 //!      Templates ─ root filesystems by name                            (the host's layer store)
 //!      Blobs   ── bytes that outlive sandboxes                         (a directory, or S3)
+//!      Volumes ─── storage that outlives sandboxes, and its content    (the host's pool)
 //!      Capacity ── how much room the host has
 //!      Audit   ── what happened, so that it cannot be unwritten        (files in the data directory)
 //!      Egress ──── what leaves a sandbox                               (the gateway)
@@ -26,6 +27,8 @@ mod runtime;
 mod snapshot_store;
 mod store;
 mod templates;
+mod volume_store;
+mod volumes;
 
 pub use audit::{Audit, AuditError, AuditPage, AuditQuery, AuditVerdict, Checkpoint};
 pub use belljar_types::SnapshotKind;
@@ -38,3 +41,5 @@ pub use runtime::{Found, Presence, Runtime, RuntimeError, SnapshotRecord};
 pub use snapshot_store::{Family, SnapshotCursor, SnapshotFilter, SnapshotPage, SnapshotStore};
 pub use store::{Cursor, Once, Order, Page, PageRequest, Reserved, SandboxFilter, Store, StoreError, Unreadable};
 pub use templates::{BuildLine, FileStream, OwnedTemplate, StepKey, Swept, TemplateError, TemplateSource, Templates};
+pub use volume_store::{Holder, VolumePage, VolumeStore};
+pub use volumes::{ContentStream, VolumeError, VolumeFile, Volumes};

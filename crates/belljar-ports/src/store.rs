@@ -12,10 +12,11 @@ use std::collections::BTreeMap;
 use async_trait::async_trait;
 use belljar_types::{
     ApiKey, Epoch, ExecutionId, KeyHash, KeyId, Project, ProjectId, Quota, Sandbox, SandboxId, SandboxState, SnapshotId, TemplateName,
-    Timestamp,
+    Timestamp, VolumeId, VolumeName,
 };
 
 use crate::snapshot_store::SnapshotStore;
+use crate::volume_store::VolumeStore;
 
 /// A request that is to have one effect, however often it is sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -124,6 +125,32 @@ pub enum StoreError {
         /// Its state in the store, or `absent`.
         found: String,
     },
+    /// The volume is not as the writer believed.
+    #[error("volume {id} is {found} in the store")]
+    VolumeConflict {
+        /// Which.
+        id: VolumeId,
+        /// Its state in the store, or `absent`.
+        found: String,
+    },
+    /// Some sandbox has the volume in a way that this does not go with.
+    #[error(
+        "volume {name} is mounted {mode} by sandbox {holder}: end that sandbox first (several can have a volume only if each mounts it shared or read-only)"
+    )]
+    VolumeInUse {
+        /// Which.
+        name: VolumeName,
+        /// Who has it.
+        holder: SandboxId,
+        /// How it has it.
+        mode: String,
+    },
+    /// The volume never changes.
+    #[error("volume {name} is read-only: mount it read-only, or clone it")]
+    VolumeReadOnly {
+        /// Which.
+        name: VolumeName,
+    },
     /// The name is taken.
     #[error("{what} {name} exists already")]
     Exists {
@@ -193,12 +220,13 @@ pub enum StoreError {
 
 /// What the service remembers.
 #[async_trait]
-pub trait Store: SnapshotStore {
+pub trait Store: SnapshotStore + VolumeStore {
     /// Starts a new epoch, higher than all before, and sums up anew what each project has.
     async fn begin_epoch(&self) -> Result<Epoch, StoreError>;
 
     /// Enters a new sandbox (state `creating`) if its project's quota has room; or finds the one that the same request made. One that
-    /// ended as [`belljar_types::EndCause::NotMade`] was none: the request may have its effect now.
+    /// ended as [`belljar_types::EndCause::NotMade`] was none: the request may have its effect now. The volumes of a new sandbox are its from then
+    /// on, until its end is recorded; [`StoreError::VolumeInUse`] if one of them is another's.
     async fn reserve(&self, epoch: Epoch, sandbox: &Sandbox, once: Option<&Once>) -> Result<Reserved, StoreError>;
 
     /// The sandbox that the same request made before, if it did: for when there is no room to try [`Store::reserve`].
@@ -231,7 +259,7 @@ pub trait Store: SnapshotStore {
     /// Changes how much a project may have. What it has already stays.
     async fn set_quota(&self, id: &ProjectId, quota: &Quota) -> Result<(), StoreError>;
 
-    /// Removes a project with its keys and the memory of its ended sandboxes; [`StoreError::Exists`] while it has live ones or snapshots.
+    /// Removes a project with its keys and the memory of its ended sandboxes; [`StoreError::Exists`] while it has live ones, snapshots or volumes.
     async fn remove_project(&self, id: &ProjectId) -> Result<(), StoreError>;
 
     /// Enters a key, of which only the hash of its secret is kept.

@@ -31,6 +31,8 @@ mod sandboxes;
 mod snapshots;
 #[cfg(test)]
 mod tests;
+#[path = "verbs/volumes.rs"]
+mod volumes;
 
 // The names that `verbs/` uses for the database at hand.
 use self::SqliteStore as Backend;
@@ -46,6 +48,7 @@ mod locks {
     pub(super) const EPOCH: &str = "SELECT epoch FROM meta";
     pub(super) const PROJECT_DISK: &str = "SELECT live_disk_bytes, quota_disk_bytes FROM projects WHERE id = $1";
     pub(super) const PROJECT: &str = "SELECT live_sandboxes FROM projects WHERE id = $1";
+    pub(super) const VOLUME: &str = "SELECT state, body FROM volumes WHERE id = $1";
     pub(super) const SNAPSHOT: &str = "SELECT state FROM snapshots WHERE id = $1";
     pub(super) const SANDBOX: &str =
         "SELECT state, execution, metadata, cpu_millis, memory_bytes, disk_bytes FROM sandboxes WHERE id = $1 AND project = $2";

@@ -29,8 +29,17 @@ fn check(kind: &str, text: &str, min: usize, max: usize, allowed: fn(u8) -> bool
     if ok { Ok(()) } else { Err(Invalid::new(kind, format!("{min} to {max} characters of {alphabet}, the first a letter or digit"), text)) }
 }
 
+/// For names that are never part of a path or a command line: any allowed character may come first.
+fn check_free(kind: &str, text: &str, min: usize, max: usize, allowed: fn(u8) -> bool, alphabet: &str) -> Result<(), Invalid> {
+    let ok = (min..=max).contains(&text.len()) && text.bytes().all(allowed);
+    if ok { Ok(()) } else { Err(Invalid::new(kind, format!("{min} to {max} characters of {alphabet}"), text)) }
+}
+
 macro_rules! id {
     ($(#[$doc:meta])* $name:ident, $field:literal, $min:literal..=$max:literal, $allowed:expr, $alphabet:literal) => {
+        id! { $(#[$doc])* $name, $field, $min..=$max, $allowed, $alphabet, check }
+    };
+    ($(#[$doc:meta])* $name:ident, $field:literal, $min:literal..=$max:literal, $allowed:expr, $alphabet:literal, $check:ident) => {
         $(#[$doc])*
         #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
         #[serde(try_from = "String", into = "String")]
@@ -46,7 +55,7 @@ macro_rules! id {
         impl FromStr for $name {
             type Err = Invalid;
             fn from_str(text: &str) -> Result<Self, Invalid> {
-                check($field, text, $min, $max, $allowed, $alphabet)?;
+                $check($field, text, $min, $max, $allowed, $alphabet)?;
                 Ok(Self(text.to_owned()))
             }
         }
@@ -105,6 +114,19 @@ id! {
 id! {
     /// What people call a snapshot.
     SnapshotName, "snapshot name", 1..=64, name, "A-Z, a-z, 0-9, '-', '_' and '.'"
+}
+id! {
+    /// Storage that outlives sandboxes. Fit for a directory name.
+    VolumeId, "volume id", 16..=32, host_label, "a-z and 0-9"
+}
+
+fn volume_name(b: u8) -> bool {
+    b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_')
+}
+
+id! {
+    /// What people call a volume.
+    VolumeName, "volume name", 1..=63, volume_name, "A-Z, a-z, 0-9, '-' and '_'", check_free
 }
 id! {
     /// One process in a sandbox, chosen by the client or given: starting the same id twice is one start.
@@ -172,7 +194,7 @@ macro_rules! random {
         }
     )*};
 }
-random!(SandboxId => 's', ExecutionId => 'e', SnapshotId => 'n', ProcessId => 'p', KeyId => 'k');
+random!(SandboxId => 's', ExecutionId => 'e', SnapshotId => 'n', VolumeId => 'v', ProcessId => 'p', KeyId => 'k');
 
 #[cfg(test)]
 mod tests {

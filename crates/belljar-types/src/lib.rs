@@ -22,11 +22,14 @@ mod start_up;
 mod template;
 mod text;
 mod usage;
+mod volume;
 
 pub use audit::{Actor, AuditAction, AuditEvent, AuditRecord, ContentDigest, Phase, audit_text};
 pub use build::{BuildFailure, BuildLog, BuildPlace, BuildRecord, BuildState, BuildStep, LogLevel};
 pub use file::{ByteRange, EntryName, FileEvent, FileEventKind, FileInfo, FileKind, ListOptions, SearchHit, SearchQuery, WriteOptions};
-pub use id::{BuildId, ExecutionId, FilesHash, KeyId, ProcessId, ProjectId, SandboxId, SnapshotId, SnapshotName, TemplateName};
+pub use id::{
+    BuildId, ExecutionId, FilesHash, KeyId, ProcessId, ProjectId, SandboxId, SnapshotId, SnapshotName, TemplateName, VolumeId, VolumeName,
+};
 pub use invalid::Invalid;
 pub use isolation::{Check, CheckOutcome, EngineReport, IsolationClass, IsolationRequest};
 pub use life::{EndCause, Epoch, OnTimeout, Pause, PausedMemory, Sandbox, SandboxEnd, SandboxState, Timestamp};
@@ -45,3 +48,4 @@ pub use start_up::{ReadyCheck, StartUp};
 pub use template::{LayerDigest, Template, TemplateDefaults};
 pub use text::{chain, hex};
 pub use usage::{GuestMetrics, ListeningPort, Traffic, Usage};
+pub use volume::{EntryChange, MountMode, MountPath, Volume, VolumeEntry, VolumeMount, VolumePath, VolumeState, VolumeWrite};

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::SystemTime;
 
-use crate::{ExecutionId, IsolationClass, LayerDigest, Limits, SandboxId, TemplateDefaults};
+use crate::{ExecutionId, IsolationClass, LayerDigest, Limits, SandboxId, TemplateDefaults, VolumeMount};
 
 /// What may cross the sandbox's network boundary. Policy rules come on top; this is what the slot itself allows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
@@ -54,6 +54,9 @@ pub struct SandboxSpec {
     /// The policy that holds for it, as JSON, after everything above it has narrowed it; none when nobody rules anything.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub policy: Option<String>,
+    /// Storage that outlives it, each at a directory of its own.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub volumes: Vec<VolumeMount>,
 }
 
 impl SandboxSpec {
@@ -70,6 +73,7 @@ impl SandboxSpec {
             env: BTreeMap::new(),
             hostname: None,
             policy: None,
+            volumes: Vec::new(),
         }
     }
 }

@@ -16,18 +16,16 @@ pub(super) async fn migrate(store: &Backend, adapt: fn(&str) -> String) -> Resul
     let mut transaction = store.write.begin_with(locks::BEGIN).await.map_err(OpenProblem::of_connection)?;
     sqlx::query(locks::MIGRATION).execute(&mut *transaction).await.map_err(OpenProblem::of_connection)?;
     sqlx::query(migrations::VERSION_TABLE).execute(&mut *transaction).await.map_err(OpenProblem::of_connection)?;
-    let found: i64 = sqlx::query_scalar("SELECT COALESCE(MAX(version), 0) FROM belljar_schema")
-        .fetch_one(&mut *transaction)
-        .await
-        .map_err(OpenProblem::Migration)?;
-    let known = migrations::newest();
+    let done: Vec<i64> =
+        sqlx::query_scalar("SELECT version FROM belljar_schema").fetch_all(&mut *transaction).await.map_err(OpenProblem::Migration)?;
+    let (found, known) = (done.iter().copied().max().unwrap_or(0), migrations::newest());
     if found > known {
         return Err(OpenProblem::Newer { found, known });
     }
-    for (version, sql) in (1..).zip(migrations::ALL).skip_while(|(version, _)| *version <= found) {
+    for (version, sql) in migrations::ALL.iter().filter(|(version, _)| !done.contains(version)) {
         sqlx::raw_sql(AssertSqlSafe(adapt(sql))).execute(&mut *transaction).await.map_err(OpenProblem::Migration)?;
         sqlx::query("INSERT INTO belljar_schema (version) VALUES ($1)")
-            .bind::<i64>(version)
+            .bind(*version)
             .execute(&mut *transaction)
             .await
             .map_err(OpenProblem::Migration)?;

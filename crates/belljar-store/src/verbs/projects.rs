@@ -108,13 +108,19 @@ pub(super) async fn remove(store: &Backend, id: &ProjectId) -> Result<(), StoreE
         Some(0) => {}
         Some(_) => return Err(StoreError::Exists { what: "a live sandbox of project", name: id.to_string() }),
     }
-    let kept: i64 = sqlx::query_scalar("SELECT COUNT(*) FROM snapshots WHERE project = $1")
-        .bind(id.as_str())
-        .fetch_one(&mut *transaction)
-        .await
-        .map_err(failed("cannot count a project's snapshots"))?;
-    if kept != 0 {
-        return Err(StoreError::Exists { what: "a snapshot of project", name: id.to_string() });
+    let kept = [
+        ("SELECT COUNT(*) FROM snapshots WHERE project = $1", "a snapshot of project"),
+        ("SELECT COUNT(*) FROM volumes WHERE project = $1", "a volume of project"),
+    ];
+    for (sql, what) in kept {
+        let count: i64 = sqlx::query_scalar(sql)
+            .bind(id.as_str())
+            .fetch_one(&mut *transaction)
+            .await
+            .map_err(failed("cannot count what a project keeps"))?;
+        if count != 0 {
+            return Err(StoreError::Exists { what, name: id.to_string() });
+        }
     }
     for sql in ["DELETE FROM sandboxes WHERE project = $1", "DELETE FROM keys WHERE project = $1", "DELETE FROM projects WHERE id = $1"] {
         sqlx::query(sql).bind(id.as_str()).execute(&mut *transaction).await.map_err(failed("cannot remove a project"))?;

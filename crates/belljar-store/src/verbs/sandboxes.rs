@@ -7,7 +7,7 @@ use belljar_types::{EndCause, Epoch, ExecutionId, ProjectId, Sandbox, SandboxId,
 use sqlx::Row as _;
 
 use super::epochs::{commit, fenced};
-use super::{Backend, Database, Row, Transaction, locks};
+use super::{Backend, Database, Row, Transaction, locks, volumes};
 use crate::convert::{moment, signed, unsigned};
 use crate::digest;
 use crate::errors::{failed, is_taken};
@@ -22,6 +22,7 @@ pub(super) async fn reserve(store: &Backend, epoch: Epoch, sandbox: &Sandbox, on
     }
     charge(&mut transaction, sandbox).await?;
     enter(&mut transaction, sandbox).await?;
+    volumes::mount(&mut transaction, sandbox).await?;
     commit(transaction).await?;
     Ok(Reserved::New)
 }
@@ -235,6 +236,9 @@ pub(super) async fn record(
             .await
             .map_err(failed("cannot write a sandbox's metadata"))?;
         write_pairs(&mut transaction, sandbox, &pairs).await?;
+    }
+    if sandbox.state.has_ended() {
+        volumes::unmount(&mut transaction, &sandbox.id).await?;
     }
     let change = i64::from(!sandbox.state.has_ended()) - i64::from(!was.has_ended());
     if change != 0 {

@@ -84,7 +84,7 @@ pub(crate) async fn a_bad_key_is_refused_and_left_out(bed: &Bed) {
 pub(crate) async fn a_newer_schema_is_refused(bed: &Bed) {
     bed.execute("INSERT INTO belljar_schema (version) VALUES (900)").await;
     let words = refusal(&bed.url).await;
-    assert!(words.contains("a newer version has written it (schema 900, this version knows 2)"), "{words}");
+    assert!(words.contains("a newer version has written it (schema 900, this version knows "), "{words}");
     bed.execute("DELETE FROM belljar_schema WHERE version = 900").await;
     belljar_store::open(&bed.url).await.unwrap().close().await;
 }

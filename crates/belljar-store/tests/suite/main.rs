@@ -12,6 +12,7 @@ mod postgres_server;
 mod projects;
 mod quota;
 mod snapshots;
+mod volumes;
 
 /// Each function of each module, once on a fresh SQLite file and once in a fresh PostgreSQL database.
 macro_rules! on_both {
@@ -46,5 +47,9 @@ on_both! {
     snapshots: a_snapshot_is_seen_when_it_is_whole_and_only_then, a_writer_that_is_wrong_about_a_snapshot_changes_nothing,
         a_name_means_the_newest_that_has_it, snapshots_expire_in_their_order, a_family_is_found_by_whom_it_began_with,
         snapshots_count_for_the_disk_and_keep_their_project, one_bad_snapshot_is_one_bad_snapshot;
+    volumes: a_volume_is_seen_when_it_is_ready_and_only_then, names_are_taken_once_in_a_project_and_listed_in_order,
+        a_writer_has_a_volume_alone, fifty_writers_at_once_get_one_volume, readers_and_sharers_go_together_and_a_kept_state_is_read_only,
+        a_mounted_volume_stays_until_its_sandbox_has_ended, a_writer_that_is_wrong_about_a_volume_changes_nothing,
+        volumes_count_for_the_disk_and_keep_their_project, one_bad_volume_is_one_bad_volume;
     death: what_was_acknowledged_survives_being_killed;
 }
