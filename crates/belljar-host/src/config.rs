@@ -4,7 +4,7 @@
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use belljar_types::{LayerDigest, SandboxId, SnapshotId};
+use belljar_types::{LayerDigest, SandboxId, SnapshotId, VolumeId};
 
 /// What an operator decides about a host.
 #[derive(Debug, Clone)]
@@ -56,6 +56,8 @@ pub(crate) struct Places {
     pub(crate) snapshots: PathBuf,
     /// What is kept of paused sandboxes beside their disks.
     pub(crate) paused: PathBuf,
+    /// Storage that belongs to no sandbox.
+    pub(crate) volumes: PathBuf,
     pub(crate) homes: PathBuf,
     /// What is written down about snapshots.
     pub(crate) snapshot_homes: PathBuf,
@@ -78,6 +80,7 @@ impl Places {
             subvolumes: pool.join("sandboxes"),
             snapshots: pool.join("snapshots"),
             paused: pool.join("paused"),
+            volumes: pool.join("volumes"),
             snapshot_homes: data.join("snapshots"),
             homes: data.join("sandboxes"),
             netns: run.join("netns"),
@@ -112,6 +115,15 @@ impl Places {
     /// The same of a paused sandbox.
     pub(crate) fn capture(&self, id: &SandboxId, name: &str) -> PathBuf {
         self.paused.join(id.as_str()).join(name)
+    }
+
+    pub(crate) fn volume(&self, id: &VolumeId) -> PathBuf {
+        self.volumes.join(id.as_str())
+    }
+
+    /// The directories that a pool has.
+    pub(crate) fn of_the_pool(&self) -> [&Path; 7] {
+        [&self.layers, &self.templates, &self.staging, &self.subvolumes, &self.snapshots, &self.paused, &self.volumes]
     }
 
     pub(crate) fn layer(&self, digest: &LayerDigest) -> PathBuf {

@@ -6,7 +6,7 @@ use std::process::ExitStatus;
 
 use belljar_linux::cgroup::CgroupError;
 use belljar_ports::RuntimeError;
-use belljar_types::{Invalid, IsolationClass, LayerDigest, SandboxId, SnapshotId};
+use belljar_types::{Invalid, IsolationClass, LayerDigest, MountPath, SandboxId, SnapshotId};
 
 /// What went wrong on the host.
 #[derive(Debug, thiserror::Error)]
@@ -213,6 +213,18 @@ pub enum HostError {
         /// How long was waited.
         seconds: u64,
     },
+}
+
+/// Whether a directory for a volume could not be made because of what is there already, and not for the host's own trouble.
+pub fn is_in_the_way(error: &io::Error) -> bool {
+    use rustix::io::Errno;
+    matches!(error.raw_os_error().map(Errno::from_raw_os_error), Some(Errno::LOOP | Errno::NOTDIR | Errno::XDEV))
+}
+
+/// The contract's word for that.
+pub fn no_mount_point(path: &MountPath) -> RuntimeError {
+    Invalid::new("volumes.path", "a directory, or a path at which one can be made without passing a symbolic link or a file", path.as_str())
+        .into()
 }
 
 impl HostError {

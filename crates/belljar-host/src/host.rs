@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError};
 
 use belljar_linux::cgroup::Cgroup;
-use belljar_types::{Check, IsolationClass, LayerDigest, SandboxId, SandboxSpec, Usage};
+use belljar_types::{Check, IsolationClass, LayerDigest, MountPath, SandboxId, SandboxSpec, Usage};
 
 use crate::config::HostConfig;
 use crate::error::HostError;
@@ -33,6 +33,19 @@ pub struct Reservation {
     pub layers: Vec<PathBuf>,
     /// What it begins with.
     pub origin: Origin,
+    /// Storage that outlives it.
+    pub volumes: Vec<ShownVolume>,
+}
+
+/// A volume and where it is seen.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ShownVolume {
+    /// Its directory on the host.
+    pub source: PathBuf,
+    /// The directory in the sandbox.
+    pub at: MountPath,
+    /// Whether it can only be read there.
+    pub read_only: bool,
 }
 
 /// What a sandbox begins with.

@@ -62,6 +62,7 @@ impl Inner {
         remove_orphans(&places, &tree, &pool)?;
         pausing::recover(&places, &tree, &pool)?;
         snapshots::remove_unfinished(&places, &pool)?;
+        pool.remove_unfinished_volumes(&places.volumes)?;
         let gateway = Gateway::open(&places, config.open_slots > 0, config.filtered_slots > 0)?;
         let owned = all_records(&places)?.into_iter().filter(|record| record.state != RecordState::Paused);
         let owned: BTreeSet<u32> = owned.map(|record| record.slot).collect();

@@ -93,7 +93,7 @@ impl Inner {
             // It boots anew, so it gets the agent that is current now.
             record.agent = Some(self.current_agent()?);
         }
-        let layers = self.layers(&record.spec.layers, record.agent.as_ref())?;
+        let (layers, volumes) = (self.layers(&record.spec.layers, record.agent.as_ref())?, self.volumes_of(&record.spec)?);
         let slot = self.stock.take(record.spec.network)?;
         paused.fresh_disk = paused.identity.is_some();
         let image = capture.map(|capture| capture.join(MEMORY));
@@ -118,6 +118,7 @@ impl Inner {
             home: self.places.home(&id),
             layers,
             origin,
+            volumes,
             record,
         })
     }

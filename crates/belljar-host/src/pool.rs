@@ -4,6 +4,7 @@
 //! disk then cannot be filled by sandboxes. It is sparse, and freed blocks go back to the host.
 
 mod captures;
+mod volumes;
 
 use std::ffi::OsStr;
 use std::fs::{self, DirBuilder, File, OpenOptions};
@@ -27,6 +28,7 @@ use crate::error::HostError;
 use crate::tool::Tool;
 
 pub(crate) use captures::{MEMORY, memory_bytes};
+pub(crate) use volumes::OWNER;
 
 const MKFS: Tool = Tool { program: "mkfs.btrfs", purpose: "make the pool", package: "btrfs-progs" };
 
@@ -45,6 +47,7 @@ pub(crate) struct Pool {
 struct Open {
     filesystem: OwnedFd,
     subvolumes: OwnedFd,
+    volumes: OwnedFd,
 }
 
 const DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
@@ -64,7 +67,7 @@ impl Pool {
             mount_image(&places.image, &places.pool).map_err(failed("mount the image", &places.image))?;
             tracing::info!(pool = %places.pool.display(), "pool mounted");
         }
-        for directory in [&places.layers, &places.templates, &places.staging, &places.subvolumes, &places.snapshots, &places.paused] {
+        for directory in places.of_the_pool() {
             make_directory(directory)?;
         }
         empty(&places.staging).map_err(failed("empty the staging directory", &places.staging))?;
@@ -72,7 +75,9 @@ impl Pool {
         let quota = btrfs::enable_quotas(&filesystem).map_err(failed("turn on the quotas", &places.pool))?;
         let filesystem_id = btrfs::filesystem_id(&filesystem).map_err(failed("read the id", &places.pool))?;
         let subvolumes = btrfs::open_directory(&places.subvolumes).map_err(failed("open the sandboxes", &places.subvolumes))?;
-        let pool = Self { open: RwLock::new(Some(Open { filesystem, subvolumes })), filesystem_id, quota, dropped: Mutex::default() };
+        let volumes = btrfs::open_directory(&places.volumes).map_err(failed("open the volumes", &places.volumes))?;
+        let open = RwLock::new(Some(Open { filesystem, subvolumes, volumes }));
+        let pool = Self { open, filesystem_id, quota, dropped: Mutex::default() };
         pool.find_dropped().map_err(failed("list the quotas", &places.pool))?;
         Ok(pool)
     }

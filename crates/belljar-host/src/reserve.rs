@@ -5,10 +5,10 @@ use std::sync::PoisonError;
 use std::time::{Duration, Instant, SystemTime};
 
 use belljar_linux::cgroup::{Cgroup, CgroupLimits};
-use belljar_types::{Invalid, IsolationClass, LayerDigest, Limits, SandboxSpec, Secret, SnapshotId};
+use belljar_types::{Invalid, IsolationClass, LayerDigest, Limits, MountMode, SandboxSpec, Secret, SnapshotId, VolumeMount};
 
 use crate::error::HostError;
-use crate::host::{Origin, Reservation};
+use crate::host::{Origin, Reservation, ShownVolume};
 use crate::inner::Inner;
 use crate::pool::MEMORY;
 use crate::record::{Record, RecordState, Stillness};
@@ -37,6 +37,7 @@ impl Inner {
         let kept_agent = from.as_ref().filter(|snapshot| snapshot.identity.is_some()).and_then(|snapshot| snapshot.agent.clone());
         let agent = kept_agent.map_or_else(|| self.current_agent(), Ok)?;
         let layers = self.layers(&spec.layers, Some(&agent))?;
+        self.volumes_of(&spec)?;
         let id = spec.id.clone();
         let turn = self.busy.wait_for(&id);
         let home = records::claim(&self.places, &id)?;
@@ -98,8 +99,8 @@ impl Inner {
                 snapshot.identity.map_or(Origin::Disk, memory)
             }
         };
-        let cgroup = self.make_cgroup(&record)?;
-        Ok(Reservation { record, cgroup, slot, upper: disk.join("upper"), work: disk.join("work"), home, layers, origin })
+        let (cgroup, volumes) = (self.make_cgroup(&record)?, self.volumes_of(&record.spec)?);
+        Ok(Reservation { record, cgroup, slot, upper: disk.join("upper"), work: disk.join("work"), home, layers, origin, volumes })
     }
 
     pub(crate) fn make_cgroup(&self, record: &Record) -> Result<Cgroup, HostError> {
@@ -114,6 +115,18 @@ impl Inner {
     /// The directories of these layers, the agent's last.
     pub(crate) fn layers(&self, layers: &[LayerDigest], agent: Option<&LayerDigest>) -> Result<Vec<PathBuf>, HostError> {
         layers.iter().chain(agent).map(|digest| self.layer(digest)).collect()
+    }
+
+    /// Where a sandbox's volumes are, all of which have to be there.
+    pub(crate) fn volumes_of(&self, spec: &SandboxSpec) -> Result<Vec<ShownVolume>, HostError> {
+        let shown = |mount: &VolumeMount| {
+            let source = self.places.volume(&mount.volume);
+            if !source.is_dir() {
+                return Err(Invalid::new("volumes", "volumes that are on this host", mount.name.as_str()).into());
+            }
+            Ok(ShownVolume { source, at: mount.path.clone(), read_only: mount.mode == MountMode::ReadOnly })
+        };
+        spec.volumes.iter().map(shown).collect()
     }
 
     fn layer(&self, digest: &LayerDigest) -> Result<PathBuf, HostError> {

@@ -35,6 +35,25 @@ pub fn make_directory_beneath(directory: impl AsFd, name: &Path, mode: Mode) -> 
     }
 }
 
+/// Makes the directory `path` below `directory`, and those above it that are missing, with exactly this mode; those that are there stay as they
+/// are. Opens it.
+pub fn make_directories_beneath(directory: impl AsFd, path: &Path, mode: Mode) -> io::Result<OwnedFd> {
+    let mut at = open_directory_beneath(directory, Path::new("."))?;
+    for part in path {
+        let made = match rustix::fs::mkdirat(&at, part, mode) {
+            Ok(()) => true,
+            Err(rustix::io::Errno::EXIST) => false,
+            Err(errno) => return Err(errno.into()),
+        };
+        at = open_directory_beneath(&at, Path::new(part))?;
+        if made {
+            // Whatever the umask of this process took away.
+            rustix::fs::fchmod(&at, mode)?;
+        }
+    }
+    Ok(at)
+}
+
 /// Writes a new file `path` below `directory`; refuses if there is anything of that name.
 pub fn write_new_beneath(directory: impl AsFd, path: &Path, mode: Mode, content: &[u8]) -> io::Result<()> {
     let file = open_beneath(directory, path, OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL, mode)?;
@@ -70,6 +89,8 @@ mod tests {
             assert!(write_new_beneath(&open, Path::new(path), Mode::RUSR, b"x").is_err(), "{path}");
         }
         assert!(make_directory_beneath(&open, Path::new("absolute/belljar"), Mode::RWXU).is_err());
+        assert!(make_directories_beneath(&open, Path::new("absolute/belljar/x"), Mode::RWXU).is_err());
+        assert!(make_directories_beneath(&open, Path::new("new/../../belljar"), Mode::RWXU).is_err());
         assert!(!Path::new("/etc/belljar").exists());
     }
 
@@ -78,6 +99,7 @@ mod tests {
         let (directory, open) = root();
         make_directory_beneath(&open, Path::new("a"), Mode::RWXU).unwrap();
         make_directory_beneath(&open, Path::new("a/b"), Mode::RWXU).unwrap();
+        make_directories_beneath(&open, Path::new("a/b/c/d"), Mode::from_raw_mode(0o755)).unwrap();
         write_new_beneath(&open, Path::new("a/b/f"), Mode::RUSR | Mode::WUSR, b"hello").unwrap();
         assert_eq!(std::fs::read(directory.path().join("a/b/f")).unwrap(), b"hello");
         assert!(write_new_beneath(&open, Path::new("a/b/f"), Mode::RUSR, b"again").is_err());

@@ -7,7 +7,7 @@ use belljar_host::HostError;
 use belljar_linux::cgroup::CgroupError;
 use belljar_linux::launch::LaunchError;
 use belljar_ports::RuntimeError;
-use belljar_types::{IsolationClass, SandboxId};
+use belljar_types::{IsolationClass, MountPath, SandboxId};
 
 /// What was being attempted for one container.
 #[derive(Debug, thiserror::Error)]
@@ -21,6 +21,15 @@ pub enum ContainerError {
     MountPoint {
         /// Which.
         name: &'static str,
+        /// Why not.
+        #[source]
+        source: io::Error,
+    },
+    /// A directory that a volume is shown at.
+    #[error("make the directory {path} for a volume")]
+    VolumePoint {
+        /// Which.
+        path: MountPath,
         /// Why not.
         #[source]
         source: io::Error,
@@ -98,7 +107,10 @@ pub enum ContainerError {
 
 impl ContainerError {
     pub(crate) fn during(self, operation: &'static str, id: &SandboxId) -> RuntimeError {
-        RuntimeError::Host { operation, id: id.clone(), source: Box::new(self) }
+        match self {
+            Self::VolumePoint { path, source } if belljar_host::is_in_the_way(&source) => belljar_host::no_mount_point(&path),
+            other => RuntimeError::Host { operation, id: id.clone(), source: Box::new(other) },
+        }
     }
 }
 

@@ -4,6 +4,7 @@
 //! id of the sandbox's own range; on disk the ids are the guest's own, so layers are shared by all sandboxes.
 
 mod fixtures;
+mod volumes;
 
 use std::collections::HashSet;
 use std::ffi::CString;
@@ -85,14 +86,15 @@ pub(crate) fn assemble(reservation: &Reservation, users: &OwnedFd) -> Result<Roo
     // An overlay refuses to have a directory twice, and nothing is gained by it.
     let mut seen = HashSet::new();
     let unique = reservation.layers.iter().rev().filter(|layer| seen.insert(*layer)).collect::<Vec<_>>();
-    let layers = unique.into_iter().rev().map(|layer| mapped(layer, users)).collect::<Result<Vec<_>, _>>()?;
+    let layers = unique.into_iter().rev().map(|layer| mapped(layer, users, Restrictions::NONE)).collect::<Result<Vec<_>, _>>()?;
     let disk = reservation.upper.parent().unwrap_or(&reservation.upper);
-    let writable = mapped(disk, users)?;
+    let writable = mapped(disk, users, Restrictions::NONE)?;
     let lower: Vec<_> = layers.iter().map(AsFd::as_fd).collect();
     let overlay = Overlay { lower: &lower, writable: writable.as_fd(), root_id: reservation.slot.uid_base };
     let root = overlay.mount(Restrictions::NO_DEVICES.and(Restrictions::NO_SETUID));
     let root = root.map_err(|source| ContainerError::Overlay { layers: lower.len(), source })?;
-    let mounts = fixtures::assemble(reservation.slot.uid_base, reservation.record.spec.limits.memory_bytes)?;
+    let mut mounts = fixtures::assemble(reservation.slot.uid_base, reservation.record.spec.limits.memory_bytes)?;
+    mounts.extend(volumes::assemble(&root, &reservation.volumes, users, reservation.slot.uid_base)?);
     Ok(Root { root, mounts })
 }
 
@@ -110,10 +112,10 @@ fn make_mount_points(upper: &Path) -> Result<(), ContainerError> {
     Ok(())
 }
 
-fn mapped(path: &Path, users: &OwnedFd) -> Result<OwnedFd, ContainerError> {
+fn mapped(path: &Path, users: &OwnedFd, restrictions: Restrictions) -> Result<OwnedFd, ContainerError> {
     let map = || {
         let mount = mount::copy_tree(path)?;
-        mount::map_owners(mount.as_fd(), users.as_fd(), Restrictions::NONE)?;
+        mount::map_owners(mount.as_fd(), users.as_fd(), restrictions)?;
         Ok(mount)
     };
     map().map_err(|source| ContainerError::MapOwners { path: path.to_owned(), source })

@@ -22,7 +22,7 @@ pub(crate) const CAPABILITIES: Capabilities = Capabilities {
     oom: OomScope::Process,
     setuid: false,
     xattrs: true,
-    volumes: false,
+    volumes: true,
 };
 
 pub(crate) async fn pause(inner: &Arc<Inner>, id: &SandboxId, keep: SnapshotKind) -> Result<(), RuntimeError> {

@@ -5,8 +5,9 @@
 //! limit on processes would not bind.
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use belljar_host::ShownVolume;
 use belljar_types::SandboxSpec;
 use serde_json::{Value, json};
 
@@ -41,8 +42,9 @@ pub(crate) fn host_tasks(pids: u32) -> u32 {
     pids.saturating_mul(TASKS_PER_PROCESS).saturating_add(ENGINE_TASKS)
 }
 
-/// Writes `config.json` for a sandbox with its root at `root` and its network in `netns`.
-pub(crate) fn write(path: &Path, spec: &SandboxSpec, root: &Path, netns: &Path) -> io::Result<()> {
+/// Writes `config.json` for a sandbox with its root at `root` and its network in `netns`. `volumes`: where in the private mount namespace they are,
+/// with the restrictions that hold for them there already.
+pub(crate) fn write(path: &Path, spec: &SandboxSpec, root: &Path, netns: &Path, volumes: &[(PathBuf, ShownVolume)]) -> io::Result<()> {
     let hostname = spec.hostname.as_deref().unwrap_or(spec.id.as_str());
     // The sentry counts per user, refuses one later than Linux does, and does not count the agent for an ordinary user.
     let pids = spec.limits.pids.saturating_sub(2);
@@ -53,6 +55,12 @@ pub(crate) fn write(path: &Path, spec: &SandboxSpec, root: &Path, netns: &Path) 
         { "type": "RLIMIT_NOFILE", "soft": OPEN_FILES, "hard": MOST_OPEN_FILES },
     ]);
     config["linux"]["namespaces"] = namespaces(&json!({ "type": "network", "path": netns }));
+    if let Some(mounts) = config["mounts"].as_array_mut() {
+        mounts.extend(volumes.iter().map(|(source, volume)| {
+            let access = if volume.read_only { "ro" } else { "rw" };
+            json!({ "destination": volume.at.as_str(), "type": "bind", "source": source, "options": ["bind", access, "nosuid", "nodev"] })
+        }));
+    }
     std::fs::write(path, config.to_string())
 }
 
@@ -110,7 +118,7 @@ mod tests {
         let path = directory.path().join("config.json");
         let mut spec = SandboxSpec::on(vec!["a".repeat(64).parse().unwrap()]);
         spec.limits.pids = 77;
-        write(&path, &spec, Path::new("/root \"quoted\""), Path::new("/run/ns")).unwrap();
+        write(&path, &spec, Path::new("/root \"quoted\""), Path::new("/run/ns"), &[]).unwrap();
         let config: Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
         assert_eq!(config["process"]["rlimits"][0], json!({ "type": "RLIMIT_NPROC", "soft": 75, "hard": 75 }));
         assert_eq!(config["root"]["path"], "/root \"quoted\"");

@@ -155,7 +155,7 @@ async fn ended_early(id: &SandboxId, cgroup: Cgroup, detail: String) -> RuntimeE
 }
 
 fn prepare_and_launch(reservation: &Reservation, runsc: &Runsc, files: &Files, direct_files: bool) -> Result<(), EngineError> {
-    let Reservation { record, cgroup, slot, upper, layers, origin, .. } = reservation;
+    let Reservation { record, cgroup, slot, upper, layers, origin, volumes, .. } = reservation;
     let boot_files = match origin {
         Origin::Blank => write_boot_files(upper, record, slot),
         Origin::Disk => renew_boot_files(upper, record, slot),
@@ -165,13 +165,15 @@ fn prepare_and_launch(reservation: &Reservation, runsc: &Runsc, files: &Files, d
     boot_files.map_err(|source| EngineError::BootFiles { upper: upper.clone(), source })?;
     let image = if let Origin::Memory { image, .. } = origin { Some(image.as_path()) } else { None };
     let config = files.bundle.join("config.json");
-    bundle::write(&config, &record.spec, &files.root, &slot.netns).map_err(|source| EngineError::Write { path: config, source })?;
+    let volumes = files.places_for(volumes);
+    bundle::write(&config, &record.spec, &files.root, &slot.netns, &volumes)
+        .map_err(|source| EngineError::Write { path: config, source })?;
     cgroup.set_pids_limit(bundle::host_tasks(record.spec.limits.pids))?;
     // Until the agent has answered, nothing of the sandbox's own runs; with its share alone, the engine's start would stand still in between.
     cgroup.set_cpu_limit(None)?;
     let disk = upper.parent().unwrap_or(upper);
     let memory_bytes = record.spec.limits.memory_bytes;
-    Launch { runsc, files, layers, disk, cgroup: &cgroup.membership()?, memory_bytes, direct_files, image }.run()?;
+    Launch { runsc, files, layers, disk, cgroup: &cgroup.membership()?, memory_bytes, direct_files, image, volumes: &volumes }.run()?;
     let protected = sentry_pid(files).and_then(|sentry| oom::prefer_stubs(cgroup, sentry, image.is_some()));
     if !matches!(protected, Ok(true)) {
         tracing::warn!(sandbox = %record.id, ?protected, "running out of memory may end this sandbox and not one process of it");

@@ -7,7 +7,7 @@ use std::time::Duration;
 use belljar_host::HostError;
 use belljar_linux::cgroup::CgroupError;
 use belljar_ports::RuntimeError;
-use belljar_types::{IsolationClass, SandboxId};
+use belljar_types::{IsolationClass, MountPath, SandboxId};
 
 use crate::runsc::{FIX, OLDEST};
 
@@ -80,6 +80,12 @@ pub(crate) enum EngineError {
         #[source]
         source: io::Error,
     },
+    #[error("show a volume at {path}")]
+    Volume {
+        path: MountPath,
+        #[source]
+        source: io::Error,
+    },
     #[error("the server is shutting down")]
     ShuttingDown,
     #[error("use the sandbox's cgroup")]
@@ -102,6 +108,7 @@ impl EngineError {
                 id: id.clone(),
                 state: format!("{self}, so its memory cannot be kept; close the file, or keep the files alone"),
             },
+            Self::Volume { path, source } if belljar_host::is_in_the_way(&source) => belljar_host::no_mount_point(&path),
             other => RuntimeError::Host { operation, id: id.clone(), source: Box::new(other) },
         }
     }

@@ -12,9 +12,11 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 
+use belljar_host::ShownVolume;
 use belljar_linux::cgroup::Membership;
 use belljar_linux::child::{ChildPlan, spawn_in};
-use belljar_linux::mount::{Overlay, Restrictions};
+use belljar_linux::mount::{Overlay, Restrictions, copy_tree, restrict};
+use belljar_linux::resolve;
 use belljar_linux::shim::in_private_mounts;
 use rustix::fs::{CWD, Mode, OFlags};
 use rustix::mount::{MountFlags, MoveMountFlags, mount, mount_bind, move_mount};
@@ -37,6 +39,8 @@ pub(crate) struct Files {
     pub(crate) bundle: PathBuf,
     /// Where the root is mounted, in the private mount namespace only.
     pub(crate) root: PathBuf,
+    /// Where volumes are mounted, in the private mount namespace only, each at its number.
+    pub(crate) volumes: PathBuf,
     /// runsc's own state.
     pub(crate) state: PathBuf,
     /// The sentry's process number.
@@ -51,6 +55,7 @@ impl Files {
         Self {
             bundle: home.to_owned(),
             root: home.join("root"),
+            volumes: home.join("volumes"),
             state: home.join("runsc"),
             pid: home.join("sentry.pid"),
             log: disk.join("runsc.log"),
@@ -82,6 +87,11 @@ impl Files {
         Ok(())
     }
 
+    /// Where each volume is to be found by runsc.
+    pub(crate) fn places_for(&self, volumes: &[ShownVolume]) -> Vec<(PathBuf, ShownVolume)> {
+        volumes.iter().enumerate().map(|(number, volume)| (self.volumes.join(number.to_string()), volume.clone())).collect()
+    }
+
     /// The last things runsc said, made safe to print.
     pub(crate) fn last_words(&self) -> String {
         last_words(&self.log).unwrap_or_else(|_| "nothing".to_owned())
@@ -102,6 +112,8 @@ pub(crate) struct Launch<'a> {
     pub(crate) direct_files: bool,
     /// Memory to go on from.
     pub(crate) image: Option<&'a Path>,
+    /// Volumes, each with its place ([`Files::places_for`]).
+    pub(crate) volumes: &'a [(PathBuf, ShownVolume)],
 }
 
 impl Launch<'_> {
@@ -136,6 +148,9 @@ impl Launch<'_> {
         let lower: Vec<_> = lower.iter().map(AsFd::as_fd).collect();
         let overlay = Overlay { lower: &lower, writable: disk.as_fd(), root_id: 0 };
         let overlay = overlay.mount(Restrictions::NO_SETUID.and(Restrictions::NO_DEVICES)).map_err(at_root)?;
+        for (place, volume) in self.volumes {
+            self.show(volume, place, &overlay)?;
+        }
         move_mount(&overlay, "", CWD, &self.files.root, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH).map_err(|errno| at_root(errno.into()))?;
         disguise_host(self.runsc, Some(self.memory_bytes)).map_err(at_root)?;
 
@@ -152,6 +167,23 @@ impl Launch<'_> {
             reset_oom_score: false,
         };
         spawn_in(self.cgroup, &plan).map_err(|error| start(error.source))
+    }
+}
+
+impl Launch<'_> {
+    /// Puts a volume where runsc finds it, with restrictions that nothing behind it can lift, and makes the directory for it in the root: without
+    /// following a link, since what is in there is the sandbox's.
+    fn show(&self, volume: &ShownVolume, place: &Path, root: &OwnedFd) -> Result<(), EngineError> {
+        let failed = |source| EngineError::Volume { path: volume.at.clone(), source };
+        let show = || {
+            resolve::make_directories_beneath(root, volume.at.beneath_root(), Mode::from_raw_mode(0o755))?;
+            let mounted = copy_tree(&volume.source)?;
+            let quiet = Restrictions::NO_SETUID.and(Restrictions::NO_DEVICES);
+            restrict(mounted.as_fd(), if volume.read_only { quiet.and(Restrictions::READ_ONLY) } else { quiet })?;
+            fs::create_dir_all(place)?;
+            Ok(move_mount(&mounted, "", CWD, place, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)?)
+        };
+        show().map_err(failed)
     }
 }
 

@@ -88,7 +88,7 @@ impl Runtime for GvisorRuntime {
             oom: OomScope::Process,
             setuid: false,
             xattrs: false,
-            volumes: false,
+            volumes: true,
         }
     }
 
