@@ -6,6 +6,7 @@
 mod audit;
 mod code;
 mod file;
+mod metering;
 mod process;
 mod project;
 mod sandbox;
@@ -16,6 +17,7 @@ mod template;
 pub(crate) use audit::*;
 pub(crate) use code::*;
 pub(crate) use file::*;
+pub(crate) use metering::*;
 pub(crate) use process::*;
 pub(crate) use project::*;
 pub(crate) use sandbox::*;

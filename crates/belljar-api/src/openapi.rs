@@ -26,6 +26,7 @@ use crate::errors::ProblemSchema;
         (name = "ports", description = "Reach programs that listen in a sandbox"),
         (name = "templates", description = "What sandboxes are made from"),
         (name = "projects", description = "Who may, and how much (administrators)"),
+        (name = "usage", description = "What was used, and how much may be"),
         (name = "audit", description = "What happened, and whether the record of it is whole"),
         (name = "server", description = "The server itself")
     )

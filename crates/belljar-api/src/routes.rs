@@ -6,6 +6,7 @@ mod exec;
 mod file_tree;
 mod files;
 mod keep;
+mod metering;
 pub(crate) mod ports;
 mod processes;
 mod projects;
@@ -105,6 +106,8 @@ fn keyed() -> OpenApiRouter<ApiState> {
         .routes(routes!(projects::get, projects::update, projects::remove))
         .routes(routes!(projects::keys, projects::add_key))
         .routes(routes!(projects::remove_key))
+        .routes(routes!(metering::usage))
+        .routes(routes!(metering::list, metering::set, metering::remove))
         .routes(routes!(audit::read))
         .routes(routes!(audit::verify))
         .routes(routes!(audit::export))

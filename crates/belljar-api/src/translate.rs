@@ -3,6 +3,7 @@
 mod audit;
 mod code;
 mod file;
+mod metering;
 mod process;
 mod project;
 mod sandbox;
@@ -12,6 +13,7 @@ mod snapshot;
 pub(crate) use audit::*;
 pub(crate) use code::*;
 pub(crate) use file::*;
+pub(crate) use metering::*;
 pub(crate) use process::*;
 pub(crate) use project::*;
 pub(crate) use sandbox::*;

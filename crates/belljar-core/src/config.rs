@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use belljar_types::{IsolationRequest, Limits, TemplateName};
+use belljar_types::{IsolationRequest, Limits, Prices, TemplateName};
 
 use crate::{Policies, SharedKernel};
 
@@ -43,6 +43,8 @@ pub struct ServiceConfig {
     pub keep_ended: Duration,
     /// Whether what cannot be recorded is not done.
     pub audit_required: bool,
+    /// What usage costs.
+    pub prices: Prices,
     /// What projects and templates may do, beside what callers ask for.
     pub policies: Policies,
 }
@@ -67,6 +69,7 @@ impl Default for ServiceConfig {
             restart_grace: Duration::from_secs(30),
             keep_ended: Duration::from_secs(7 * 24 * 3600),
             audit_required: true,
+            prices: Prices::default(),
             policies: Policies::default(),
         }
     }

@@ -21,6 +21,7 @@ impl Owner {
     pub(crate) async fn end(mut self, cause: EndCause, detail: String, reply: Option<Reply<Arc<Sandbox>>>) {
         let _unfinished = self.shared.unfinished.token();
         let mut waiting: Vec<Reply<Arc<Sandbox>>> = reply.into_iter().collect();
+        let (was_running, was_made) = (self.is_running(), self.sandbox.state != SandboxState::Creating);
         let end = SandboxEnd { cause, detail, at: Timestamp::now() };
         if self.sandbox.state != SandboxState::Stopping
             && let Err(error) = self.advance(SandboxState::Stopping, |sandbox| sandbox.end = Some(end.clone())).await
@@ -33,6 +34,9 @@ impl Owner {
             self.sandbox.end = Some(end);
         }
         self.shared.shut_in(&self.sandbox.id);
+        if was_made {
+            self.read_meter_last(was_running).await;
+        }
         self.destroy(&mut waiting).await;
         let cause = self.sandbox.end.as_ref().map_or(cause, |end| end.cause);
         let last = if matches!(cause, EndCause::OutOfMemory | EndCause::Lost | EndCause::NotMade) {
@@ -57,6 +61,7 @@ impl Owner {
                 Order::Kill(reply) => waiting.push(reply),
                 Order::Change(_, reply) | Order::Pause(_, reply) | Order::Resume(_, reply) | Order::RollBack(_, reply) => drop(reply),
                 Order::Snapshot(_, reply) => drop(reply),
+                Order::ReadMeter(reply) => drop(reply),
             }
         }
         for reply in waiting {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use belljar_ports::{AuditError, EgressError, GuestError, RuntimeError, StoreError, TemplateError};
-use belljar_types::{BuildId, Invalid, IsolationClass, KeyId, ProjectId, SandboxEnd, SandboxId, SandboxState, Scope, TemplateName};
+use belljar_types::{BuildId, Invalid, IsolationClass, KeyId, Meter, ProjectId, SandboxEnd, SandboxId, SandboxState, Scope, TemplateName};
 
 use crate::NoClass;
 
@@ -157,6 +157,18 @@ pub enum CoreError {
     /// The store failed or refused.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// A budget is used up.
+    #[error("the budget of {subject} for {meter} is used up: {used} of {limit}")]
+    OverBudget {
+        /// Whose.
+        subject: String,
+        /// Of what.
+        meter: Meter,
+        /// How much was used.
+        used: u64,
+        /// How much was allowed.
+        limit: u64,
+    },
     /// It could not be recorded and was not done; or the record could not be read.
     #[error("the audit log does not work")]
     Audit(#[from] AuditError),
@@ -197,6 +209,7 @@ impl CoreError {
             Self::Guest(GuestError::TooOld { .. }) | Self::Runtime(RuntimeError::Unsupported { .. }) => "unsupported",
             Self::Guest(GuestError::Misbehaved { .. }) => "guest_misbehaved",
             Self::Audit(_) | Self::Guest(GuestError::Unrecorded(_)) => "audit_unavailable",
+            Self::OverBudget { .. } => "budget_exceeded",
             Self::Guest(_) => "guest_lost",
             Self::Store(StoreError::OverQuota { .. }) => "quota_exceeded",
             Self::Store(StoreError::KeyReused { .. }) => "idempotency_key_reused",
@@ -220,7 +233,7 @@ impl CoreError {
             "wrong_state" | "build_started" | "sandbox_ended" | "exists" | "idempotency_key_reused" | "guest_refused" => {
                 ErrorClass::Conflict
             }
-            "quota_exceeded" => ErrorClass::Quota,
+            "quota_exceeded" | "budget_exceeded" => ErrorClass::Quota,
             "busy" => ErrorClass::Busy,
             "isolation_unavailable" | "unsupported" => ErrorClass::Unsupported,
             "engine_unavailable" | "stopping" | "guest_lost" | "audit_unavailable" | "store_full" => ErrorClass::Unavailable,

@@ -14,8 +14,8 @@ use std::time::Duration;
 use belljar_policy::{Format, parse};
 use belljar_ports::{Once, SnapshotKind};
 use belljar_types::{
-    AuditAction, Beginning, ExecutionId, Invalid, IsolationRequest, OnTimeout, Origin, PrivilegePolicy, Sandbox, SandboxId, SandboxSpec,
-    SandboxState, Scope, Snapshot, SnapshotId, SnapshotPurpose, SnapshotState, Timestamp,
+    AuditAction, Beginning, ExecutionId, Invalid, IsolationRequest, KeyId, OnTimeout, Origin, PrivilegePolicy, Sandbox, SandboxId,
+    SandboxSpec, SandboxState, Scope, Snapshot, SnapshotId, SnapshotPurpose, SnapshotState, Timestamp,
 };
 use tokio::sync::oneshot;
 use tracing::{error, info};
@@ -112,7 +112,8 @@ impl Service {
         };
         let count = request.count.to_string();
         let action = |phase| AuditAction::lifecycle("fork", phase, [("from", source.clone()), ("count", count.clone())]);
-        let forking = Forking { shared: Arc::clone(&self.shared), request };
+        self.refuse_without_budget(caller)?;
+        let forking = Forking { shared: Arc::clone(&self.shared), request, key: caller.key.clone() };
         let made = async { tokio::spawn(forking.run(from)).await.map_err(|_died| CoreError::Stopping)? };
         self.recorded(caller, None, action, made).await
     }
@@ -169,6 +170,8 @@ enum From {
 struct Forking {
     shared: Arc<Shared>,
     request: ForkRequest,
+    /// Whoever asked: what the forks use counts for this key.
+    key: KeyId,
 }
 
 impl Forking {
@@ -261,6 +264,7 @@ impl Forking {
             on_timeout: request.on_timeout.unwrap_or(snapshot.on_timeout),
             auto_resume: request.auto_resume.unwrap_or(snapshot.auto_resume),
             begins_with: Some(Beginning { snapshot: snapshot.id.clone(), memory: snapshot.kind == SnapshotKind::Memory, together }),
+            asked_with: Some(self.key.clone()),
             ..forked
         }
     }
@@ -319,6 +323,7 @@ pub(crate) fn from_snapshot(
     Sandbox {
         id: spec.id.clone(),
         project: snapshot.project.clone(),
+        asked_with: None,
         state: SandboxState::Creating,
         class: snapshot.class,
         class_reason: format!("it was forked from sandbox {}, which was of the {} class", snapshot.source, snapshot.class),

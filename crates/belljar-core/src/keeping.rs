@@ -14,6 +14,7 @@ use belljar_types::{
 };
 use tracing::{info, warn};
 
+use crate::metering::Write;
 use crate::owner::Owner;
 use crate::{CoreError, chain};
 
@@ -103,6 +104,10 @@ impl Owner {
         };
         let (was_running, before, paused_before) =
             (self.sandbox.state == SandboxState::Running, self.sandbox.execution().clone(), self.sandbox.pause);
+        if was_running {
+            self.read_meter(Write::Now).await;
+        }
+        self.refuse_over_budget()?;
         let memory = if to.kind == SnapshotKind::Memory { PausedMemory::OnDisk } else { PausedMemory::Lost };
         let pause = Pause { since: paused_before.map_or_else(Timestamp::now, |pause| pause.since), memory };
         let run = ExecutionId::random();

@@ -10,74 +10,31 @@
 //! Everything is written before it is answered for, and what is about to be destroyed is written down before it is: whoever comes
 //! after a crash finds in the store what to finish. Timers run on the monotonic clock, so that a jump of the wall clock ends nothing.
 
+mod orders;
+
 use std::sync::Arc;
 use std::time::Duration;
 
-use belljar_ports::{Once, Reserved, Runtime, RuntimeError, SnapshotKind, StoreError};
-use belljar_types::{Actor, AuditAction, AuditEvent, EndCause, Execution, Phase, Sandbox, SandboxEnd, SandboxState, Snapshot, Timestamp};
-use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot, watch};
+use belljar_ports::{Once, Reserved, Runtime, RuntimeError, StoreError};
+use belljar_types::{Actor, AuditAction, AuditEvent, EndCause, Execution, Phase, Sandbox, SandboxEnd, SandboxState, Timestamp};
+use tokio::sync::{Notify, OwnedSemaphorePermit, mpsc, watch};
 use tokio::time::Instant;
 use tracing::{error, info, warn};
 
 use crate::activity::Activity;
 use crate::admission::Place;
 use crate::ending::wait_for_end;
-use crate::keeping::Taking;
+use crate::metering::{Metered, Write};
 use crate::request::{Lease, SandboxChange};
 use crate::shared::{Handle, Shared};
 use crate::statistics::Counters;
 use crate::{CoreError, chain};
+pub(crate) use orders::{Birth, Next, Order, Reply, because, killed};
 
 /// How many orders may wait for an owner; more wait outside.
 const MAILBOX: usize = 16;
 /// How far the engine's wall clock and the monotonic one here may be from each other.
 const CLOCKS_APART: Duration = Duration::from_secs(1);
-
-/// Answers go back through these.
-pub(crate) type Reply<T> = oneshot::Sender<Result<T, CoreError>>;
-
-/// What an owner is asked to do.
-pub(crate) enum Order {
-    /// End it.
-    Kill(Reply<Arc<Sandbox>>),
-    /// Change it.
-    Change(SandboxChange, Reply<Arc<Sandbox>>),
-    /// Stop it where it stands.
-    Pause(SnapshotKind, Reply<Arc<Sandbox>>),
-    /// Let it go on, with a new lease if one is given.
-    Resume(Option<Duration>, Reply<Arc<Sandbox>>),
-    /// Keep its state.
-    Snapshot(Taking, Reply<Snapshot>),
-    /// Put it back to one of its snapshots.
-    RollBack(Box<Snapshot>, Reply<Arc<Sandbox>>),
-}
-
-/// What came of a request to make a sandbox.
-pub(crate) enum Birth {
-    /// It runs.
-    Made(Arc<Sandbox>),
-    /// The same request was made before, for this sandbox.
-    Before(Arc<Sandbox>),
-}
-
-impl Birth {
-    /// The sandbox, whenever it was made.
-    pub(crate) fn into_sandbox(self) -> Arc<Sandbox> {
-        match self {
-            Self::Made(sandbox) | Self::Before(sandbox) => sandbox,
-        }
-    }
-}
-
-/// What an owner does after something has happened.
-pub(crate) enum Next {
-    /// Goes on, in whatever state the sandbox is.
-    Again,
-    /// Ends it.
-    End(EndCause, String, Option<Reply<Arc<Sandbox>>>),
-    /// Leaves it alone: the service is gone.
-    Gone,
-}
 
 /// The task's own state.
 pub(crate) struct Owner {
@@ -89,6 +46,7 @@ pub(crate) struct Owner {
     pub(crate) activity: Arc<Activity>,
     /// Whoever asked for what is being done; nobody when the owner acts by itself.
     pub(crate) actor: Actor,
+    pub(crate) meter: Metered,
     lease_ends: Option<Instant>,
     wall_ends: Option<Instant>,
     /// Given back when the sandbox is gone, before anybody is told so.
@@ -101,8 +59,15 @@ impl Owner {
         let (view, seen) = watch::channel(Arc::new(sandbox.clone()));
         let (send, orders) = mpsc::channel(MAILBOX);
         let activity = Arc::new(Activity::new());
-        let handle =
-            Handle { view: seen, orders: send, activity: Arc::clone(&activity), told: Arc::default(), runtime: Arc::clone(&runtime) };
+        let meter = Metered::new(&shared.meters, &sandbox);
+        let handle = Handle {
+            view: seen,
+            orders: send,
+            activity: Arc::clone(&activity),
+            told: Arc::default(),
+            counts: meter.counts(),
+            runtime: Arc::clone(&runtime),
+        };
         shared.insert(sandbox.id.clone(), handle);
         Self {
             shared: Arc::clone(shared),
@@ -112,6 +77,7 @@ impl Owner {
             orders,
             activity,
             actor: Actor::default(),
+            meter,
             lease_ends: None,
             wall_ends: None,
             place: Some(place),
@@ -269,8 +235,15 @@ impl Owner {
 
     async fn own_running(&mut self) -> Next {
         let mut ended = Box::pin(wait_for_end(Arc::clone(&self.runtime), self.sandbox.id.clone()));
+        let _running = self.begin_to_run();
+        let stir = Arc::clone(&self.meter.stir);
+        if let Some(reached) = self.look().await {
+            drop(ended);
+            return self.stop_for(&reached).await;
+        }
         loop {
             let (due_at, cause) = self.next_due();
+            let look_at = self.meter.look_at;
             tokio::select! {
                 order = self.orders.recv() => match order {
                     Some(Order::Kill(reply)) => return killed(reply),
@@ -295,11 +268,21 @@ impl Owner {
                         let _gone = reply.send(self.roll_back(&to).await);
                         return Next::Again;
                     }
+                    Some(Order::ReadMeter(reply)) => {
+                        self.read_meter(Write::Now).await;
+                        let _gone = reply.send(());
+                    }
                     None => return Next::Gone,
                 },
                 (cause, detail) = &mut ended => {
                     let (cause, detail) = self.in_time(cause).map_or((cause, detail), |cause| (cause, because(cause, &self.sandbox)));
                     return Next::End(cause, detail, None);
+                }
+                () = look_again(&stir, look_at) => {
+                    if let Some(reached) = self.look().await {
+                        drop(ended);
+                        return self.stop_for(&reached).await;
+                    }
                 }
                 () = tokio::time::sleep_until(due_at) => {
                     // Somebody may have come while the timer ran: idle time is counted anew.
@@ -378,14 +361,10 @@ impl Owner {
     }
 }
 
-pub(crate) fn killed(reply: Reply<Arc<Sandbox>>) -> Next {
-    Next::End(EndCause::Requested, "it was killed on request".to_owned(), Some(reply))
-}
-
-pub(crate) fn because(cause: EndCause, sandbox: &Sandbox) -> String {
-    match cause {
-        EndCause::Idle => format!("nobody used it for {} s", sandbox.idle_timeout.unwrap_or_default().as_secs()),
-        EndCause::WallTime => format!("it reached its limit of {} s", sandbox.spec.limits.wall_time.unwrap_or_default().as_secs()),
-        _ => "its lease ran out".to_owned(),
+/// Waits until a budget may have been reached.
+async fn look_again(stir: &Notify, at: Instant) {
+    tokio::select! {
+        () = stir.notified() => {}
+        () = tokio::time::sleep_until(at) => {}
     }
 }

@@ -14,6 +14,7 @@ use belljar_types::{
 use tracing::{error, info};
 
 use crate::admission::Place;
+use crate::metering::Write;
 use crate::owner::{Next, Order, Owner, because, killed};
 use crate::{CoreError, chain};
 
@@ -49,6 +50,7 @@ impl Owner {
             (SnapshotKind::Memory, Some(MemoryState::OnDisk) | None) => PausedMemory::OnDisk,
         };
         let pause = Pause { since: Timestamp::now(), memory };
+        self.read_meter(Write::Now).await;
         self.advance(SandboxState::Pausing, |sandbox| sandbox.pause = Some(pause)).await?;
         if memory != PausedMemory::Resident {
             self.shared.shut_in(&self.sandbox.id);
@@ -58,6 +60,7 @@ impl Owner {
             self.advance(SandboxState::Running, |sandbox| sandbox.pause = None).await?;
             return Err(failure.into());
         }
+        self.read_meter(Write::Now).await;
         self.advance(SandboxState::Paused, |_| {}).await?;
         if memory != PausedMemory::Resident {
             self.place = None;
@@ -87,6 +90,8 @@ impl Owner {
             Some(Order::RollBack(to, reply)) => {
                 let _gone = reply.send(self.roll_back(&to).await);
             }
+            // It was read when it was paused.
+            Some(Order::ReadMeter(reply)) => drop(reply.send(())),
         }
         Next::Again
     }
@@ -106,6 +111,7 @@ impl Owner {
     /// Lets the sandbox go on. If that fails it stands still as before.
     async fn go_on(&mut self, lease: Option<Duration>) -> Result<Arc<Sandbox>, CoreError> {
         let _unfinished = self.shared.unfinished.token();
+        self.refuse_over_budget()?;
         let place = match self.place {
             Some(_) => None,
             None => Some(self.shared.admission.admit(&self.sandbox.spec.limits)?),
@@ -164,6 +170,7 @@ impl Owner {
         })
         .await?;
         self.activity.touch();
+        self.restart_clock();
         self.wind_up(Duration::ZERO);
         Ok(())
     }

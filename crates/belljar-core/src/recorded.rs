@@ -17,6 +17,7 @@ use belljar_types::{
 };
 use bytes::Bytes;
 
+use crate::metering::Counts;
 use crate::recording::Recorder;
 use content::{Digested, digest_file, watch_output};
 pub(crate) use told::Told;
@@ -28,11 +29,12 @@ pub(crate) struct Witness {
     /// An event without its action.
     template: AuditEvent,
     told: Arc<Told>,
+    counts: Counts,
 }
 
 impl Witness {
-    pub(crate) fn new(recorder: Recorder, template: AuditEvent, told: Arc<Told>) -> Self {
-        Self { recorder, template, told }
+    pub(crate) fn new(recorder: Recorder, template: AuditEvent, told: Arc<Told>, counts: Counts) -> Self {
+        Self { recorder, template, told, counts }
     }
 
     fn event(&self, action: AuditAction) -> AuditEvent {
@@ -92,11 +94,13 @@ impl Guest for Recorded {
 
     async fn start(&self, spec: &ProcessSpec) -> Result<ProcessInfo, GuestError> {
         self.witness.intend(AuditAction::exec_started(spec)).await?;
+        self.witness.counts.execution();
         self.inner.start(spec).await
     }
 
     async fn start_attached(&self, spec: &ProcessSpec) -> Result<(ProcessInfo, OutputStream), GuestError> {
         self.witness.intend(AuditAction::exec_started(spec)).await?;
+        self.witness.counts.execution();
         let (info, output) = self.inner.start_attached(spec).await?;
         let output = watch_output(output, self.witness.clone(), info.id.clone(), Offsets::default());
         Ok((info, output))

@@ -133,6 +133,11 @@ async fn take_over(shared: &Arc<Shared>, runtime: Arc<dyn Runtime>, sandbox: San
     };
     let place = shared.admission.take(&sandbox.spec.limits);
     let mut owner = Owner::new(shared, Arc::clone(&runtime), sandbox, place);
+    let ran_meanwhile = verdict == Verdict::Adopt && matches!(owner.sandbox.state, SandboxState::Creating | SandboxState::Running);
+    if let Err(failure) = owner.take_up_meter(ran_meanwhile).await {
+        error!(sandbox = %id, error = chain(&failure), "could not read what a sandbox used before; it is left alone");
+        return shared.remove(&id);
+    }
     let recorded = match verdict {
         Verdict::End(cause, detail) => return owner.end(cause, detail, None).await,
         Verdict::StandStill(memory) => owner.stand_still(memory).await,

@@ -3,21 +3,22 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use belljar_ports::{Audit, Capacity, Egress, Once, Page, PageRequest, Runtime, SandboxFilter, SnapshotKind, Store, StoreError, Templates};
+use belljar_ports::{
+    Audit, Capacity, Egress, Once, Page, PageRequest, Runtime, SandboxFilter, SnapshotKind, Store, StoreError, Tallies, Templates,
+};
 use belljar_types::{
-    AuditAction, EngineReport, ExecutionId, Phase, Sandbox, SandboxEnd, SandboxId, SandboxSpec, SandboxState, Scope, Template, Timestamp,
-    Usage,
+    AuditAction, EngineReport, ExecutionId, Phase, Sandbox, SandboxId, SandboxSpec, SandboxState, Scope, Template, Timestamp, Usage,
 };
 use tokio::sync::oneshot;
 use tracing::warn;
 
 use crate::caller::Keys;
+use crate::metering::Meters;
 use crate::owner::{Birth, Order, Owner, Reply};
 use crate::recorded::{Recorded, Witness};
 use crate::recording::{actor, event, outcome, word_for};
 use crate::request::{CreateSandbox, Lease, SandboxChange};
 use crate::shared::{Engine, Handle, Shared};
-use crate::statistics::Counters;
 use crate::{Caller, CoreError, Denied, ServiceConfig, Session, Statistics, choose_class, recovery};
 
 /// What a service is built from.
@@ -30,6 +31,8 @@ pub struct Parts {
     pub templates: Arc<dyn Templates>,
     /// How much the host can hold.
     pub capacity: Arc<dyn Capacity>,
+    /// What only the server counts.
+    pub tallies: Arc<dyn Tallies>,
     /// Where what happens is written down.
     pub audit: Arc<dyn Audit>,
     /// What lets them out; without it no policy with a network is taken.
@@ -61,7 +64,8 @@ impl Service {
             engines.push(Engine { runtime: Arc::clone(runtime), report });
         }
         let epoch = parts.store.begin_epoch().await?;
-        let shared = Arc::new(Shared::new(parts, engines, epoch));
+        let meters = Meters::load(&*parts.store, Arc::clone(&parts.tallies)).await?;
+        let shared = Arc::new(Shared::new(parts, engines, meters, epoch));
         recovery::recover(&shared).await?;
         let service = Arc::new(Self { shared, keys: Keys::default() });
         service.give_up_builds().await;
@@ -112,6 +116,7 @@ impl Service {
         let sandbox = Sandbox {
             id: SandboxId::random(),
             project: caller.project.clone(),
+            asked_with: None,
             state: SandboxState::Creating,
             class: choice.class,
             class_reason: choice.why,
@@ -160,6 +165,10 @@ impl Service {
             Ok(admitted) => admitted,
             Err(full) => return self.answer_again_or(full, &sandbox.project, once.as_ref()).await,
         };
+        if let Err(over) = self.refuse_without_budget(caller) {
+            return self.answer_again_or(over, &sandbox.project, once.as_ref()).await;
+        }
+        let sandbox = Sandbox { asked_with: Some(caller.key.clone()), ..sandbox };
         let about = [("template", sandbox.template.to_string()), ("class", sandbox.class.to_string())];
         let intent = AuditAction::lifecycle("create", Phase::Intent, about);
         self.shared.audit.intend(event(caller, Some(&sandbox.id), intent)).await?;
@@ -173,45 +182,10 @@ impl Service {
         }
     }
 
-    /// A host that has no room for another sandbox still answers for one that it made before.
-    async fn answer_again_or(
-        &self,
-        full: CoreError,
-        project: &belljar_types::ProjectId,
-        once: Option<&Once>,
-    ) -> Result<Arc<Sandbox>, CoreError> {
-        if let Some(once) = once
-            && let Some(before) = self.shared.store.repeated(project, once).await?
-        {
-            return self.follow(&before).await;
-        }
-        Counters::count(&self.shared.counters.busy);
-        Err(full)
-    }
-
     async fn admit(&self, sandbox: &Sandbox) -> Result<(crate::admission::Place, tokio::sync::OwnedSemaphorePermit), CoreError> {
         let place = self.shared.admission.admit(&sandbox.spec.limits)?;
         let turn = self.shared.admission.turn().await?;
         Ok((place, turn))
-    }
-
-    /// Waits for a sandbox that the same request asked for before.
-    async fn follow(&self, before: &Sandbox) -> Result<Arc<Sandbox>, CoreError> {
-        let sandbox = match self.shared.handle(&before.id) {
-            Some(mut handle) => seen(&mut handle, |sandbox| sandbox.state != SandboxState::Creating).await,
-            None => None,
-        };
-        let sandbox = match sandbox {
-            Some(sandbox) => sandbox,
-            None => self.stored(&before.project, &before.id).await?,
-        };
-        match &sandbox.end {
-            Some(SandboxEnd { cause: belljar_types::EndCause::NotMade, detail, .. }) => Err(CoreError::NotMade {
-                id: sandbox.id.clone(),
-                detail: format!("{detail} (nothing was made; the same request may be sent again)"),
-            }),
-            _ => Ok(sandbox),
-        }
     }
 
     /// A sandbox of the caller's project, ended or not.
@@ -313,7 +287,7 @@ impl Service {
             SandboxState::Running => {
                 let guest = handle.runtime.guest(id).await?;
                 let unwritten = event(caller, Some(id), AuditAction::Log { detail: String::new() });
-                let witness = Witness::new(self.shared.audit.clone(), unwritten, handle.told);
+                let witness = Witness::new(self.shared.audit.clone(), unwritten, handle.told, handle.counts);
                 Ok(Session::new(Arc::new(Recorded::new(guest, witness)), handle.view, handle.activity))
             }
             _ => Err(ended(&sandbox, "use it")),
@@ -355,7 +329,7 @@ impl Service {
         self.shared.handle(id).filter(|handle| handle.view.borrow().project == caller.project)
     }
 
-    async fn stored(&self, project: &belljar_types::ProjectId, id: &SandboxId) -> Result<Arc<Sandbox>, CoreError> {
+    pub(crate) async fn stored(&self, project: &belljar_types::ProjectId, id: &SandboxId) -> Result<Arc<Sandbox>, CoreError> {
         let sandbox = self.shared.store.sandbox(project, id).await?.ok_or_else(|| CoreError::NoSandbox { id: id.clone() })?;
         Ok(Arc::new(sandbox))
     }
@@ -378,7 +352,7 @@ impl Service {
 }
 
 /// The sandbox as soon as it is as asked; `None` if its owner went without saying how. The lock on what is seen is not held by the caller.
-async fn seen(handle: &mut Handle, as_asked: impl FnMut(&Arc<Sandbox>) -> bool) -> Option<Arc<Sandbox>> {
+pub(crate) async fn seen(handle: &mut Handle, as_asked: impl FnMut(&Arc<Sandbox>) -> bool) -> Option<Arc<Sandbox>> {
     handle.view.wait_for(as_asked).await.ok().map(|sandbox| Arc::clone(&sandbox))
 }
 

@@ -12,6 +12,7 @@ use tokio_util::task::TaskTracker;
 use crate::activity::Activity;
 use crate::admission::Admission;
 use crate::building::Builds;
+use crate::metering::{Counts, Meters};
 use crate::owner::Order;
 use crate::recorded::Told;
 use crate::recording::Recorder;
@@ -33,6 +34,7 @@ pub(crate) struct Handle {
     pub(crate) orders: mpsc::Sender<Order>,
     pub(crate) activity: Arc<Activity>,
     pub(crate) told: Arc<Told>,
+    pub(crate) counts: Counts,
     pub(crate) runtime: Arc<dyn Runtime>,
 }
 
@@ -44,6 +46,7 @@ pub(crate) struct Shared {
     pub(crate) egress: Option<Arc<dyn Egress>>,
     pub(crate) admission: Arc<Admission>,
     pub(crate) audit: Recorder,
+    pub(crate) meters: Arc<Meters>,
     pub(crate) config: ServiceConfig,
     pub(crate) epoch: Epoch,
     pub(crate) counters: Counters,
@@ -61,7 +64,7 @@ pub(crate) struct Shared {
 
 impl Shared {
     /// `engines` are those of `parts`, probed.
-    pub(crate) fn new(parts: Parts, engines: Vec<Engine>, epoch: Epoch) -> Self {
+    pub(crate) fn new(parts: Parts, engines: Vec<Engine>, meters: Meters, epoch: Epoch) -> Self {
         Self {
             admission: Admission::new(&parts.config, parts.capacity),
             audit: Recorder::new(parts.audit, parts.config.audit_required),
@@ -69,6 +72,7 @@ impl Shared {
             engines,
             templates: parts.templates,
             egress: parts.egress,
+            meters: Arc::new(meters),
             config: parts.config,
             epoch,
             counters: Counters::default(),

@@ -35,7 +35,7 @@ pub(crate) struct Counters {
     ended: [AtomicU64; CAUSES.len()],
 }
 
-const CAUSES: [(EndCause, &str); 8] = [
+const CAUSES: [(EndCause, &str); 9] = [
     (EndCause::Requested, "requested"),
     (EndCause::LeaseExpired, "lease-expired"),
     (EndCause::Idle, "idle"),
@@ -43,6 +43,7 @@ const CAUSES: [(EndCause, &str); 8] = [
     (EndCause::OutOfMemory, "out-of-memory"),
     (EndCause::Exited, "exited"),
     (EndCause::NotMade, "not-made"),
+    (EndCause::Budget, "budget"),
     (EndCause::Lost, "lost"),
 ];
 

@@ -11,8 +11,8 @@ use crate::error::HostError;
 use crate::gateway::Gateway;
 use crate::inner::Inner;
 use crate::record::{Identity, Record};
-use crate::records;
 use crate::slot::Slot;
+use crate::{records, spent};
 
 /// Everything a sandbox has been given, before anything runs in it.
 #[derive(Debug)]
@@ -145,18 +145,25 @@ impl Host {
         self.inner.places.home(id)
     }
 
-    /// What a sandbox used: its control group's counters, and its disk's.
+    /// Ends what runs of a sandbox; all else stays until it is released, and what it used can still be asked. Works twice.
+    pub async fn halt(&self, id: &SandboxId) -> Result<(), HostError> {
+        let (inner, id) = (self.inner.clone(), id.clone());
+        blocking(move || inner.halt(&id)).await
+    }
+
+    /// What a sandbox used: its control group's counters and those of groups it had before, and its disk's.
     pub async fn usage(&self, id: &SandboxId) -> Result<Usage, HostError> {
         let (inner, cgroup, id) = (self.inner.clone(), self.cgroup(id), id.clone());
         blocking(move || {
             let failed = |source| HostError::Cgroup { operation: "read the counters of", id: id.clone(), source };
-            // A paused sandbox has a disk and nothing else.
+            let cpu_micros = spent::cpu_micros(&inner.places, &cgroup, &id)?;
+            // A paused sandbox has a disk and a past.
             if !cgroup.exists() {
-                return Ok(Usage { disk_bytes: inner.pool.usage(&id)?, ..Usage::default() });
+                return Ok(Usage { cpu_micros, disk_bytes: inner.pool.usage(&id)?, ..Usage::default() });
             }
             let counted = cgroup.usage().map_err(failed)?;
             Ok(Usage {
-                cpu_micros: counted.cpu_micros,
+                cpu_micros,
                 memory_bytes: counted.memory_bytes,
                 memory_peak_bytes: counted.memory_peak_bytes,
                 disk_bytes: inner.pool.usage(&id)?,

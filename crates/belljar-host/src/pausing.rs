@@ -25,7 +25,7 @@ use crate::host::{Origin, Reservation};
 use crate::inner::{Inner, all_records};
 use crate::pool::{MEMORY, Pool};
 use crate::record::{Paused, Record, RecordState, Stillness};
-use crate::release::end_processes;
+use crate::spent::{Note, end_run};
 use crate::{records, reserve};
 
 impl Inner {
@@ -68,7 +68,7 @@ impl Inner {
             return Err(HostError::WrongState { id: id.clone(), state: "it is not paused" });
         };
         // A pause may have been cut short after its turning point.
-        end_processes(&self.tree, id)?;
+        end_run(&self.places, &self.tree, id, Note::Lasting)?;
         let made = self.put_on_stage(record, paused, execution);
         drop(turn);
         match &made {
@@ -176,7 +176,7 @@ impl Inner {
         record.paused = Some(Paused { capture: Some(name.as_str().to_owned()), identity: snapshot.identity, fresh_disk: true });
         records::write(&self.places, &record)?;
         drop(turn);
-        if was_running { self.leave(&record) } else { end_processes(&self.tree, id) }
+        if was_running { self.leave(&record) } else { end_run(&self.places, &self.tree, id, Note::Lasting) }
     }
 
     /// The layers that some sandbox or snapshot needs, agents' included.
@@ -193,7 +193,7 @@ impl Inner {
 
     /// Ends its processes and gives its slot back; its record says that it has none.
     fn leave(&self, record: &Record) -> Result<(), HostError> {
-        end_processes(&self.tree, &record.id)?;
+        end_run(&self.places, &self.tree, &record.id, Note::Lasting)?;
         self.stock.give_back(record.slot, record.network);
         Ok(())
     }
@@ -204,9 +204,9 @@ pub(crate) fn recover(places: &Places, tree: &Arc<Tree>, pool: &Pool) -> Result<
     for mut record in all_records(places)? {
         let id = record.id.clone();
         match record.state {
-            RecordState::Paused => end_processes(tree, &id)?,
+            RecordState::Paused => end_run(places, tree, &id, Note::Lasting)?,
             RecordState::Resuming => {
-                end_processes(tree, &id)?;
+                end_run(places, tree, &id, Note::Lasting)?;
                 record.state = RecordState::Paused;
                 records::write(places, &record)?;
             }

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use belljar_linux::cgroup::Tree;
+use belljar_linux::cgroup::{Cgroup, Tree};
 use belljar_types::SandboxId;
 
 use crate::config::Places;
@@ -14,11 +14,19 @@ use crate::pausing::remove_captures;
 use crate::pool::Pool;
 use crate::record::RecordState;
 use crate::records;
+use crate::spent::{Note, end_run};
 
 /// Killed processes are gone in milliseconds, unless they wait for a disk that does not answer.
 const DEATH: Duration = Duration::from_secs(10);
 
 impl Inner {
+    /// Ends what runs of a sandbox; all else stays, and what it used can still be asked.
+    pub(crate) fn halt(&self, id: &SandboxId) -> Result<(), HostError> {
+        self.usable()?;
+        let _turn = self.busy.wait_for(id);
+        end_run(&self.places, &self.tree, id, Note::Passing)
+    }
+
     pub(crate) fn release(&self, id: &SandboxId) -> Result<(), HostError> {
         self.usable()?;
         let started = Instant::now();
@@ -47,15 +55,24 @@ pub(crate) fn remove_all_but_slot(places: &Places, tree: &Arc<Tree>, pool: &Pool
 }
 
 /// Kills what runs in a sandbox's cgroup and removes that; does nothing if there is none.
-pub(crate) fn end_processes(tree: &Arc<Tree>, id: &SandboxId) -> Result<(), HostError> {
+fn end_processes(tree: &Arc<Tree>, id: &SandboxId) -> Result<(), HostError> {
     let cgroup = tree.group(id.as_str());
+    if empty(&cgroup, id)? { remove(&cgroup, id) } else { Ok(()) }
+}
+
+/// Kills what runs in a cgroup and waits until nothing does. Says whether there is one.
+pub(crate) fn empty(cgroup: &Cgroup, id: &SandboxId) -> Result<bool, HostError> {
     let failed = |operation| move |source| HostError::Cgroup { operation, id: id.clone(), source };
-    if cgroup.exists() {
-        cgroup.kill().map_err(failed("kill"))?;
-        if !cgroup.wait_empty(DEATH).map_err(failed("empty"))? {
-            return Err(HostError::Undying { id: id.clone(), seconds: DEATH.as_secs() });
-        }
-        cgroup.remove().map_err(failed("remove"))?;
+    if !cgroup.exists() {
+        return Ok(false);
     }
-    Ok(())
+    cgroup.kill().map_err(failed("kill"))?;
+    if !cgroup.wait_empty(DEATH).map_err(failed("empty"))? {
+        return Err(HostError::Undying { id: id.clone(), seconds: DEATH.as_secs() });
+    }
+    Ok(true)
+}
+
+pub(crate) fn remove(cgroup: &Cgroup, id: &SandboxId) -> Result<(), HostError> {
+    cgroup.remove().map_err(|source| HostError::Cgroup { operation: "remove", id: id.clone(), source })
 }

@@ -11,6 +11,7 @@
 //!      Volumes ─── storage that outlives sandboxes, and its content    (the host's pool)
 //!      Capacity ── how much room the host has
 //!      Audit   ── what happened, so that it cannot be unwritten        (files in the data directory)
+//!      Tallies ─── what was counted a moment ago                       (a file in the data directory)
 //!      Egress ──── what leaves a sandbox                               (the gateway)
 //! ```
 //!
@@ -23,9 +24,11 @@ mod capabilities;
 mod capacity;
 mod egress;
 mod guest;
+mod metering_store;
 mod runtime;
 mod snapshot_store;
 mod store;
+mod tallies;
 mod templates;
 mod volume_store;
 mod volumes;
@@ -37,9 +40,11 @@ pub use capabilities::{Capabilities, MemoryState, OomScope};
 pub use capacity::{Capacity, Room};
 pub use egress::{Attached, Egress, EgressAbilities, EgressError};
 pub use guest::{ByteStream, EventStream, FileContent, Guest, GuestConnection, GuestError, GuestInfo, OutputStream, SearchStream};
+pub use metering_store::MeteringStore;
 pub use runtime::{Found, Presence, Runtime, RuntimeError, SnapshotRecord};
 pub use snapshot_store::{Family, SnapshotCursor, SnapshotFilter, SnapshotPage, SnapshotStore};
 pub use store::{Cursor, Once, Order, Page, PageRequest, Reserved, SandboxFilter, Store, StoreError, Unreadable};
+pub use tallies::Tallies;
 pub use templates::{BuildLine, FileStream, OwnedTemplate, StepKey, Swept, TemplateError, TemplateSource, Templates};
 pub use volume_store::{Holder, VolumePage, VolumeStore};
 pub use volumes::{ContentStream, VolumeError, VolumeFile, Volumes};

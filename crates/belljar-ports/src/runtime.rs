@@ -192,7 +192,11 @@ pub trait Runtime: Send + Sync {
     /// this fails with [`RuntimeError::WrongState`].
     async fn ended(&self, id: &SandboxId) -> Result<EndReason, RuntimeError>;
 
-    /// What it used so far in this run, counted by the host. A paused sandbox uses its disk and nothing else.
+    /// Ends its processes and leaves the rest, so that [`Runtime::usage`] tells what it used in all. Only [`Runtime::destroy`] may follow.
+    async fn halt(&self, id: &SandboxId) -> Result<(), RuntimeError>;
+
+    /// What it used so far, counted by the host: of processor time all since its making, of everything else what it has now. A paused sandbox
+    /// has its disk and nothing else.
     async fn usage(&self, id: &SandboxId) -> Result<Usage, RuntimeError>;
 
     /// Stops it. With [`SnapshotKind::Memory`] its processes go on where they stood when it is resumed; where they are meanwhile is told by

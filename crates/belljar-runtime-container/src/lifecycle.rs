@@ -216,6 +216,13 @@ impl Runtime for ContainerRuntime {
         }
     }
 
+    async fn halt(&self, id: &SandboxId) -> Result<(), RuntimeError> {
+        if let Some(live) = self.inner.known().get(id) {
+            live.ask_to_end();
+        }
+        self.inner.host.halt(id).await.map_err(|error| from_host("end the processes", id, error))
+    }
+
     async fn usage(&self, id: &SandboxId) -> Result<Usage, RuntimeError> {
         self.inner.record(id).await?;
         metrics::usage(&self.inner.host, id).await

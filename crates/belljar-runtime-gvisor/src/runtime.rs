@@ -124,6 +124,13 @@ impl Runtime for GvisorRuntime {
         self.inner.wait_for_end(id).await
     }
 
+    async fn halt(&self, id: &SandboxId) -> Result<(), RuntimeError> {
+        if let Some(live) = self.inner.lives().get(id) {
+            live.ask_to_end();
+        }
+        self.inner.host.halt(id).await.map_err(|error| from_host(error, "end the processes", id))
+    }
+
     async fn usage(&self, id: &SandboxId) -> Result<Usage, RuntimeError> {
         self.inner.count_usage(id).await
     }

@@ -60,6 +60,7 @@ fn fresh(project: &ProjectId) -> Result<Sandbox, Box<dyn Error>> {
     Ok(Sandbox {
         id: spec.id.clone(),
         project: project.clone(),
+        asked_with: None,
         state: SandboxState::Creating,
         class: IsolationClass::Gvisor,
         class_reason: "the strongest class that works here".to_owned(),

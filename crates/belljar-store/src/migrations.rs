@@ -4,6 +4,7 @@
 pub(crate) const ALL: &[(i64, &str)] = &[
     (1, include_str!("../migrations/0001_initial.sql")),
     (2, include_str!("../migrations/0002_snapshots.sql")),
+    (3, include_str!("../migrations/0003_metering.sql")),
     (4, include_str!("../migrations/0004_volumes.sql")),
 ];
 

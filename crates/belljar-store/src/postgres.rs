@@ -14,6 +14,8 @@ use crate::errors::OpenProblem;
 mod epochs;
 #[path = "verbs/keys.rs"]
 mod keys;
+#[path = "verbs/metering.rs"]
+mod metering;
 #[path = "verbs/pages.rs"]
 mod pages;
 #[path = "verbs/port.rs"]

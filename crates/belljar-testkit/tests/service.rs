@@ -6,6 +6,8 @@
 
 #[path = "service/audit.rs"]
 mod audit;
+#[path = "service/budgets.rs"]
+mod budgets;
 #[path = "service/building.rs"]
 mod building;
 #[path = "service/fencing.rs"]

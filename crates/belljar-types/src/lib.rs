@@ -11,7 +11,9 @@ mod invalid;
 mod isolation;
 mod life;
 mod limits;
+mod metering;
 mod path;
+mod prices;
 mod process;
 mod project;
 mod quantity;
@@ -34,7 +36,9 @@ pub use invalid::Invalid;
 pub use isolation::{Check, CheckOutcome, EngineReport, IsolationClass, IsolationRequest};
 pub use life::{EndCause, Epoch, OnTimeout, Pause, PausedMemory, Sandbox, SandboxEnd, SandboxState, Timestamp};
 pub use limits::Limits;
+pub use metering::{AtLimit, Budget, BudgetSubject, Consumption, Meter, MeterReading, Tally};
 pub use path::{GuestPath, escape_untrusted};
+pub use prices::{Money, Prices};
 pub use process::{
     ExitStatus, KillCause, Offsets, OutputEvent, Overflow, ProcessInfo, ProcessSpec, PtySize, Signal, SpoolPolicy, StreamKind, Termination,
     UserName,

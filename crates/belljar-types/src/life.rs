@@ -17,7 +17,7 @@ use std::str::FromStr;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::{
-    Beginning, EndReason, ExecutionId, Invalid, IsolationClass, Origin, ProjectId, SandboxId, SandboxSpec, SnapshotId, TemplateName,
+    Beginning, EndReason, ExecutionId, Invalid, IsolationClass, KeyId, Origin, ProjectId, SandboxId, SandboxSpec, SnapshotId, TemplateName,
 };
 
 /// A moment, in milliseconds since 1970.
@@ -153,6 +153,8 @@ pub enum EndCause {
     Exited,
     /// It could not be made.
     NotMade,
+    /// A budget was used up.
+    Budget,
     /// It was gone when the server came back: the machine was restarted, or somebody removed it.
     Lost,
 }
@@ -168,6 +170,7 @@ impl EndCause {
             Self::OutOfMemory => "out-of-memory",
             Self::Exited => "exited",
             Self::NotMade => "not-made",
+            Self::Budget => "budget",
             Self::Lost => "lost",
         }
     }
@@ -235,6 +238,9 @@ pub struct Sandbox {
     pub id: SandboxId,
     /// Whose it is.
     pub project: ProjectId,
+    /// The key it was asked for with: what it uses counts for that one too. Unset for one from before this was written down.
+    #[serde(default)]
+    pub asked_with: Option<KeyId>,
     /// Where it is in its life.
     pub state: SandboxState,
     /// What isolates it.

@@ -3,7 +3,7 @@
 /// Counted by the host; the sandbox cannot change it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
 pub struct Usage {
-    /// CPU time of everything in the sandbox and of its engine, in microseconds.
+    /// CPU time of everything in the sandbox and of its engine, in microseconds, since it was made: pauses and roll-backs take nothing off.
     pub cpu_micros: u64,
     /// Memory now, in bytes.
     pub memory_bytes: u64,

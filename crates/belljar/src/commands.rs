@@ -8,6 +8,7 @@
 //! | 125 | Belljar's own failure in `exec`, `code` and `shell`; `exec` and `shell` otherwise end with the code of what they ran, 128 + n for signal n |
 
 mod audit;
+mod budget;
 mod code;
 mod completions;
 mod cp;
@@ -73,6 +74,8 @@ pub(crate) enum Command {
     #[command(subcommand)]
     Key(key::Command),
     #[command(subcommand)]
+    Budget(budget::Command),
+    #[command(subcommand)]
     Audit(audit::Command),
     Gc(gc::Arguments),
     Completions(completions::Arguments),
@@ -105,6 +108,7 @@ pub(crate) async fn run(command: Command) -> ExitCode {
         Command::Template(command) => template::run(command).await,
         Command::Project(command) => project::run(command).await,
         Command::Key(command) => key::run(command).await,
+        Command::Budget(command) => budget::run(command).await,
         Command::Audit(command) => audit::run(command).await,
         Command::Gc(arguments) => gc::run(arguments).await,
         Command::Completions(arguments) => completions::run(&arguments),

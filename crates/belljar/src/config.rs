@@ -7,7 +7,7 @@ mod rules;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-use belljar_types::{Invalid, Limits, TemplateName};
+use belljar_types::{Invalid, Limits, Prices, TemplateName};
 use serde::Deserialize;
 
 pub(crate) use quantity::{Bytes, Time};
@@ -73,6 +73,8 @@ pub(crate) struct Config {
     pub(crate) network: NetworkConfig,
     /// What projects and templates may do.
     pub(crate) policies: PoliciesConfig,
+    /// What usage costs.
+    pub(crate) prices: Prices,
     /// What is logged.
     pub(crate) log: LogConfig,
 }
@@ -274,6 +276,7 @@ impl Config {
             restart_grace: time(own.restart_grace, base.restart_grace),
             keep_ended: time(own.keep_ended, base.keep_ended),
             audit_required: self.audit.required,
+            prices: self.prices.clone(),
             policies: self.policies.load(self.network.operator())?,
         })
     }
@@ -306,8 +309,19 @@ mod tests {
     }
 
     const PAGE: &str = include_str!("../../../docs/reference/configuration.md");
-    const SECTIONS: [&str; 10] =
-        ["server", "store", "sandboxes", "sandboxes.default_limits", "sandboxes.max_limits", "host", "audit", "network", "policies", "log"];
+    const SECTIONS: &[&str] = &[
+        "server",
+        "store",
+        "sandboxes",
+        "sandboxes.default_limits",
+        "sandboxes.max_limits",
+        "host",
+        "audit",
+        "network",
+        "policies",
+        "prices",
+        "log",
+    ];
 
     /// The keys that a section takes, as the refusal of an unknown one lists them.
     fn keys_of(section: &str) -> Vec<String> {
@@ -330,7 +344,7 @@ mod tests {
 
     #[test]
     fn the_page_has_every_key_and_no_other() {
-        for section in SECTIONS {
+        for section in SECTIONS.iter().copied() {
             let nested = ["default_limits".to_owned(), "max_limits".to_owned()];
             let keys: Vec<String> = keys_of(section).into_iter().filter(|key| !nested.contains(key)).collect();
             assert_eq!(rows_below(&format!("`[{section}]`")), keys, "[{section}]");

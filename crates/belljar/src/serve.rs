@@ -85,6 +85,7 @@ pub(crate) async fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
         engines: machine.engines,
         templates: machine.templates,
         capacity: machine.capacity,
+        tallies: Arc::new(belljar_host::TallyFile::open(&data_dir)?),
         audit,
         egress,
         config: service_config,

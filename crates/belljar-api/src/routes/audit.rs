@@ -9,7 +9,7 @@ use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use belljar_core::{AuditPage, AuditQuery, CoreError};
 use belljar_http::{Authenticated, Problem, QueryOf};
-use belljar_types::{AuditAction, Invalid, ProjectId, Timestamp};
+use belljar_types::{AuditAction, Invalid, ProjectId};
 use bytes::Bytes;
 
 use crate::dto::{AuditList, AuditProjectParams, AuditQueryParams, AuditVerdictView};
@@ -112,7 +112,7 @@ fn query(params: &AuditQueryParams) -> Result<AuditQuery, Invalid> {
     if let Some(unknown) = kinds.iter().find(|kind| !AuditAction::KINDS.contains(&kind.as_str())) {
         return Err(Invalid::new("kinds", AuditAction::KINDS.join(", "), unknown));
     }
-    let moment = |field: &str, text: &Option<String>| text.as_deref().map(|text| at(field, text)).transpose();
+    let moment = |field: &str, text: &Option<String>| text.as_deref().map(|text| translate::at(field, text)).transpose();
     Ok(AuditQuery {
         after: params.after.unwrap_or(0),
         sandbox: params.sandbox.as_deref().map(str::parse).transpose().map_err(|error| translate::renamed("sandbox", error))?,
@@ -121,11 +121,6 @@ fn query(params: &AuditQueryParams) -> Result<AuditQuery, Invalid> {
         until: moment("until", &params.until)?,
         limit: translate::bounded("limit", params.limit, 100, 1, 1000)? as usize,
     })
-}
-
-fn at(field: &str, text: &str) -> Result<Timestamp, Invalid> {
-    let moment: jiff::Timestamp = text.parse().map_err(|_| Invalid::new(field, "a moment as in 2026-11-15T06:00:00Z", text))?;
-    Ok(Timestamp(u64::try_from(moment.as_millisecond()).unwrap_or(0)))
 }
 
 fn list(page: &AuditPage) -> AuditList {

@@ -8,7 +8,7 @@ use axum::http::{HeaderMap, Method, Request, Response, StatusCode, header};
 use belljar_api::ApiState;
 use belljar_audit::AuditLog;
 use belljar_core::{Parts, Service, ServiceConfig, SharedKernel};
-use belljar_host::HostRoom;
+use belljar_host::{HostRoom, TallyFile};
 use belljar_http::{Front, Gate, GuestLog, Listen, Metrics, PortTokens, ServeLimits, Server};
 use belljar_image::{Catalog, CatalogOptions, LayerStore};
 use belljar_testkit::Lab;
@@ -53,6 +53,7 @@ impl Scene {
             engines: vec![lab.runtime(IsolationClass::Container)],
             templates: Arc::new(Catalog::new(layers, CatalogOptions::default())),
             capacity: Arc::new(HostRoom::new(&lab.data_dir).unwrap()),
+            tallies: Arc::new(TallyFile::open(&directory).unwrap()),
             audit: Arc::new(AuditLog::open(&directory.join("audit")).unwrap()),
             egress: None,
             config,

@@ -158,6 +158,15 @@ impl Cgroup {
         Ok(files::value(&self.read(node, file)?, "oom_kill").unwrap_or(0))
     }
 
+    /// A number that no other group of this machine had or will have until it is started again, or nearly so: it counts up. `None` if it is not there.
+    pub fn generation(&self) -> Result<Option<u64>, CgroupError> {
+        match rustix::fs::statat(&self.tree.core().directory, &*self.name, AtFlags::empty()) {
+            Ok(found) => Ok(Some(found.st_ino)),
+            Err(Errno::NOENT) => Ok(None),
+            Err(errno) => Err(CgroupError::Read { path: self.path(), file: "its number", source: errno.into() }),
+        }
+    }
+
     /// What it used so far.
     pub fn usage(&self) -> Result<CgroupUsage, CgroupError> {
         let mut usage = CgroupUsage::default();

@@ -115,6 +115,7 @@ pub(crate) fn sandbox(project: &ProjectId) -> Sandbox {
     Sandbox {
         id: spec.id.clone(),
         project: project.clone(),
+        asked_with: None,
         state: SandboxState::Creating,
         class: IsolationClass::Gvisor,
         class_reason: "the strongest that works here".to_owned(),

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use belljar_audit::AuditLog;
 use belljar_core::{Caller, CoreError, CreateSandbox, NewKeyRequest, Parts, Service, ServiceConfig, SharedKernel, fresh_secret};
-use belljar_host::HostRoom;
+use belljar_host::{HostRoom, TallyFile};
 use belljar_image::{Catalog, CatalogOptions, LayerStore};
-use belljar_ports::{Audit, Store};
+use belljar_ports::{Audit, Store, Tallies};
 use belljar_store::SqliteStore;
 use belljar_testkit::Lab;
 use belljar_types::{IsolationClass, IsolationRequest, Sandbox, SandboxId, Scope};
@@ -38,6 +38,7 @@ pub(crate) struct Scene {
     pub(crate) admin: Caller,
     pub(crate) config: ServiceConfig,
     pub(crate) audit: Arc<AuditLog>,
+    tallies: Arc<TallyFile>,
     directory: tempfile::TempDir,
 }
 
@@ -53,16 +54,17 @@ impl Scene {
         let directory = tempfile::tempdir().unwrap();
         let store = Arc::new(SqliteStore::open(&directory.path().join("belljar.db")).await.unwrap());
         let audit = Arc::new(AuditLog::open(&directory.path().join("audit")).unwrap());
-        let service = start(lab, &store, &audit, classes, config.clone()).await;
+        let tallies = Arc::new(TallyFile::open(directory.path()).unwrap());
+        let service = start(lab, &store, &audit, &tallies, classes, config.clone()).await;
         let secret = fresh_secret();
         assert!(service.bootstrap(&secret).await.unwrap());
         let admin = service.authenticate(secret.reveal()).await.unwrap();
-        Self { lab, store, service, admin, config, audit, directory }
+        Self { lab, store, service, admin, config, audit, tallies, directory }
     }
 
     /// Another server takes over; the one before is returned, still standing.
     pub(crate) async fn restart(&mut self, classes: &[IsolationClass]) -> Arc<Service> {
-        let next = start(self.lab, &self.store, &self.audit, classes, self.config.clone()).await;
+        let next = start(self.lab, &self.store, &self.audit, &self.tallies, classes, self.config.clone()).await;
         std::mem::replace(&mut self.service, next)
     }
 
@@ -155,6 +157,7 @@ async fn start(
     lab: &Lab,
     store: &Arc<SqliteStore>,
     audit: &Arc<AuditLog>,
+    tallies: &Arc<TallyFile>,
     classes: &[IsolationClass],
     config: ServiceConfig,
 ) -> Arc<Service> {
@@ -164,6 +167,7 @@ async fn start(
         engines: classes.iter().map(|class| lab.second_runtime(*class)).collect(),
         templates: Arc::new(Catalog::new(layers, CatalogOptions::default())),
         capacity: Arc::new(HostRoom::new(&lab.data_dir).unwrap()),
+        tallies: Arc::clone(tallies) as Arc<dyn Tallies>,
         audit: Arc::clone(audit) as Arc<dyn Audit>,
         egress: None,
         config,
