@@ -89,6 +89,18 @@ async function snapshots(sandbox) {
   }
 }
 
+async function pauses(sandbox) {
+  const sleeper = await sandbox.commands.run('sleep 1000', { background: true, timeoutMs: 0 })
+  await sandbox.pause()
+  check('it is paused', (await sandbox.getInfo()).state, 'paused')
+  const again = await Sandbox.connect(sandbox.sandboxId, { timeoutMs: 300_000 })
+  check('connecting resumes it', (await again.getInfo()).state, 'running')
+  check('its processes went on', (await again.commands.list()).some((process) => process.pid === sleeper.pid))
+  check('and are killed', await again.commands.kill(sleeper.pid))
+  await sleeper.disconnect()
+  check('its use is measured', (await again.getMetrics()).at(-1).memTotal > 0)
+}
+
 async function ends(sandbox) {
   const running = await sandbox.commands.run('sleep 1000', { background: true })
   const ended = raises('a stream of what was killed ends', TimeoutError, () => running.wait())
@@ -101,6 +113,7 @@ const sandbox = await sandboxes()
 await commands(sandbox)
 await files(sandbox)
 await snapshots(sandbox)
+await pauses(sandbox)
 await ends(sandbox)
 console.log(`e2b (JavaScript) ${require('e2b/package.json').version}: ${checked()} checks passed`)
 process.exit(0)

@@ -149,6 +149,27 @@ def snapshots(sandbox):
             fork.kill()
 
 
+def pauses(sandbox):
+    sleeper = sandbox.commands.run("sleep 1000", background=True, timeout=0)
+    sandbox.pause()
+    check("it is paused", sandbox.get_info().state.value, "paused")
+    again = Sandbox.connect(sandbox.sandbox_id, timeout=300)
+    check("connecting resumes it", again.get_info().state.value, "running")
+    check("its processes went on", sleeper.pid in [process.pid for process in again.commands.list()])
+    check("and are killed", again.commands.kill(sleeper.pid))
+    measured = again.get_metrics()
+    check("its use is measured", measured[-1].mem_total > 0)
+
+    short = Sandbox.create(template="base", timeout=1, lifecycle={"on_timeout": {"action": "pause", "keep_memory": False}})
+    for _ in range(100):
+        state = Sandbox.get_info(short.sandbox_id).state.value
+        if state == "paused":
+            break
+        time.sleep(0.2)
+    check("it is paused when its time is over", state, "paused")
+    check("and is killed all the same", Sandbox.kill(short.sandbox_id))
+
+
 def ends(sandbox):
     running = sandbox.commands.run("sleep 1000", background=True)
     ended = []
@@ -174,6 +195,7 @@ def main():
     terminals(sandbox)
     files(sandbox)
     snapshots(sandbox)
+    pauses(sandbox)
     ends(sandbox)
     print(f"e2b (Python) {e2b.__version__ if hasattr(e2b, '__version__') else ''}: {checked()} checks passed")
 

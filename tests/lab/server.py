@@ -8,6 +8,7 @@ import os
 import random
 import signal
 import socket
+import ssl
 import subprocess
 import sys
 import time
@@ -23,6 +24,7 @@ SETTINGS = """
 data_dir = "{data_dir}"
 [server]
 listen = "127.0.0.1:{port}"
+{addressing}
 [store]
 url = "sqlite:{directory}/belljar.db"
 [sandboxes]
@@ -43,24 +45,38 @@ def free_port():
 
 
 class Server:
-    def __init__(self, directory, settings=""):
+    """Over plain HTTP on one address; with a domain, over TLS with an authority of its own and a host name for each port of each sandbox."""
+
+    def __init__(self, directory, settings="", domain=None):
         """`settings` follow those of `[sandboxes]` above."""
+        program = os.environ.get("BELLJAR_BIN", str(PROGRAMS / "belljar"))
+        self.domain, self.authority, addressing = domain, None, ""
+        if domain:
+            subprocess.run([program, "certs", domain, "--directory", directory], check=True, stdout=subprocess.DEVNULL)
+            self.authority = str(Path(directory) / "authority.pem")
+            addressing = f'domain = "{domain}"\ntls_certificate = "{directory}/server.pem"\ntls_key = "{directory}/server.key"'
         scope = json.loads(subprocess.run([PROGRAMS / "lab", "scope"], check=True, stdout=subprocess.PIPE).stdout)
         self.data_dir, self.port, self.log = Path(scope["data_dir"]), free_port(), Path(directory) / "log"
         config = Path(directory) / "belljar.toml"
-        config.write_text(SETTINGS.format(data_dir=self.data_dir, port=self.port, directory=directory) + settings)
+        config.write_text(SETTINGS.format(data_dir=self.data_dir, port=self.port, directory=directory, addressing=addressing) + settings)
         agent = os.environ.get("BELLJAR_GUEST", str(ROOT / "target/guest/belljar-guest"))
-        program = os.environ.get("BELLJAR_BIN", str(PROGRAMS / "belljar"))
         command = [program, "serve", "--config", str(config), "--guest", agent]
         self.process = subprocess.Popen(command, stdout=self.log.open("wb"), stderr=subprocess.STDOUT)
-        self.url = f"http://127.0.0.1:{self.port}"
+        self.url = f"{'https' if domain else 'http'}://127.0.0.1:{self.port}"
+
+    def trust(self):
+        """The names are checked by the SDKs; here the server is asked by its address."""
+        if self.authority:
+            trust = ssl.create_default_context(cafile=self.authority)
+            trust.check_hostname = False
+            return trust
 
     def wait(self):
         for _ in range(600):
             if self.process.poll() is not None:
                 break
             try:
-                urllib.request.urlopen(f"{self.url}/readyz", timeout=30)
+                urllib.request.urlopen(f"{self.url}/readyz", timeout=30, context=self.trust())
                 self.key = (self.data_dir / "first-key").read_text().strip()
                 return
             except OSError:
@@ -71,12 +87,16 @@ class Server:
         request = urllib.request.Request(f"{self.url}{path}", method=method, data=json.dumps(body).encode() if body is not None else None)
         request.add_header("authorization", f"Bearer {self.key}")
         request.add_header("content-type", "application/json")
-        with urllib.request.urlopen(request, timeout=60) as answer:
+        with urllib.request.urlopen(request, timeout=60, context=self.trust()) as answer:
             return json.loads(answer.read() or b"null")
 
     def e2b(self):
         """What E2B's SDKs read."""
-        return {"E2B_API_KEY": self.key.replace("bj_", "e2b_"), "E2B_API_URL": self.url, "E2B_SANDBOX_URL": self.url}
+        key = {"E2B_API_KEY": self.key.replace("bj_", "e2b_")}
+        if self.domain:
+            trust = {"SSL_CERT_FILE": self.authority, "NODE_EXTRA_CA_CERTS": self.authority}
+            return key | trust | {"E2B_DOMAIN": f"{self.domain}:{self.port}"}
+        return key | {"E2B_API_URL": self.url, "E2B_SANDBOX_URL": self.url}
 
     def words(self):
         return self.log.read_text(errors="replace")

@@ -3,6 +3,7 @@
 //! `serve` and `doctor` work on this machine and build the adapters (`compose`), `run` needs no server either; all other commands
 //! ([`commands`]) are a client of a server's API and nothing more.
 
+mod certs;
 mod command_error;
 mod commands;
 mod compose;
@@ -51,6 +52,7 @@ enum Command {
     Down(down::Arguments),
     Doctor(doctor::Arguments),
     Run(run::Arguments),
+    Certs(certs::Arguments),
     #[command(subcommand)]
     Secret(secret::Command),
     #[command(flatten)]
@@ -67,6 +69,7 @@ fn main() -> ExitCode {
         Command::Run(arguments) => return run::run(arguments),
         Command::Serve(arguments) => on_threads(serve::run(arguments)),
         Command::Down(arguments) => on_threads(down::run(arguments)),
+        Command::Certs(arguments) => certs::run(&arguments),
         Command::Secret(command) => secret::run(&command),
         Command::Doctor(arguments) => on_threads(doctor::run(arguments)),
         Command::Remote(command) => on_threads(async { Ok(commands::run(*command).await) }),
