@@ -13,6 +13,7 @@ mod sandbox;
 mod server;
 mod snapshot;
 mod template;
+mod volume;
 
 pub(crate) use audit::*;
 pub(crate) use code::*;
@@ -24,3 +25,4 @@ pub(crate) use sandbox::*;
 pub(crate) use server::*;
 pub(crate) use snapshot::*;
 pub(crate) use template::*;
+pub(crate) use volume::*;

@@ -23,6 +23,7 @@ use crate::errors::ProblemSchema;
         (name = "processes", description = "Run commands, and read what they write as often as you like"),
         (name = "code", description = "Run code in contexts that remember what ran before"),
         (name = "files", description = "Read, write, watch and search files"),
+        (name = "volumes", description = "Storage that outlives sandboxes, and its content without one"),
         (name = "ports", description = "Reach programs that listen in a sandbox"),
         (name = "templates", description = "What sandboxes are made from"),
         (name = "projects", description = "Who may, and how much (administrators)"),

@@ -16,6 +16,8 @@ mod snapshots;
 mod stdio;
 mod templates;
 mod uploads;
+mod volume_files;
+mod volumes;
 mod websocket;
 
 use std::sync::Arc;
@@ -98,6 +100,14 @@ fn keyed() -> OpenApiRouter<ApiState> {
         .routes(routes!(file_tree::attribute, file_tree::set_attribute, file_tree::remove_attribute))
         .routes(routes!(ports::list))
         .routes(routes!(ports::token))
+        .routes(routes!(volumes::create, volumes::list))
+        .routes(routes!(volumes::get, volumes::remove))
+        .routes(routes!(volumes::copy))
+        .routes(routes!(volume_files::read, volume_files::write, volume_files::remove, volume_files::change))
+        .routes(routes!(volume_files::stat))
+        .routes(routes!(volume_files::list))
+        .routes(routes!(volume_files::make_directory))
+        .routes(routes!(volume_files::rename))
         .routes(routes!(templates::list))
         .routes(routes!(templates::get, templates::make, templates::remove))
         .routes(routes!(uploads::upload))

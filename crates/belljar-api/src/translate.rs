@@ -9,6 +9,7 @@ mod project;
 mod sandbox;
 mod server;
 mod snapshot;
+mod volume;
 
 pub(crate) use audit::*;
 pub(crate) use code::*;
@@ -19,6 +20,7 @@ pub(crate) use project::*;
 pub(crate) use sandbox::*;
 pub(crate) use server::*;
 pub(crate) use snapshot::*;
+pub(crate) use volume::*;
 
 use std::time::Duration;
 

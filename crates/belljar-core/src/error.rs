@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
-use belljar_ports::{AuditError, EgressError, GuestError, RuntimeError, StoreError, TemplateError};
-use belljar_types::{BuildId, Invalid, IsolationClass, KeyId, Meter, ProjectId, SandboxEnd, SandboxId, SandboxState, Scope, TemplateName};
+use belljar_ports::{AuditError, EgressError, GuestError, RuntimeError, StoreError, TemplateError, VolumeError};
+use belljar_types::{
+    BuildId, Invalid, IsolationClass, KeyId, Meter, ProjectId, SandboxEnd, SandboxId, SandboxState, Scope, TemplateName, VolumeName,
+};
 
 use crate::NoClass;
 
@@ -54,6 +56,22 @@ pub enum CoreError {
     NoSnapshot {
         /// The id or name asked for, safe to print.
         name: String,
+    },
+    /// No such volume in the caller's project.
+    #[error("there is no volume {name}: `belljar volume ls` shows those there are")]
+    NoVolume {
+        /// The id or name asked for, safe to print.
+        name: String,
+    },
+    /// Only one sandbox can have it.
+    #[error(
+        "sandbox {id} has volume {name} read-write, for itself alone, so there cannot be several of it: mount the volume shared or read-only to fork"
+    )]
+    ExclusiveVolume {
+        /// The sandbox.
+        id: SandboxId,
+        /// Its volume.
+        name: VolumeName,
     },
     /// No such template for the caller.
     #[error("there is no template {name}: `belljar template ls` shows those there are")]
@@ -175,6 +193,9 @@ pub enum CoreError {
     /// A template was not made, found or removed.
     #[error(transparent)]
     Template(#[from] TemplateError),
+    /// Something was not done with a volume or its content.
+    #[error(transparent)]
+    Volume(#[from] VolumeError),
 }
 
 /// Linux's number for "no such file or directory".
@@ -185,7 +206,17 @@ impl CoreError {
     pub fn code(&self) -> &'static str {
         match self {
             Self::Invalid(_) | Self::Guest(GuestError::Invalid(_)) | Self::Runtime(RuntimeError::Invalid(_)) => "invalid",
-            Self::Template(TemplateError::Invalid(_)) => "invalid",
+            Self::Template(TemplateError::Invalid(_)) | Self::Volume(VolumeError::Invalid(_)) => "invalid",
+            Self::NoVolume { .. } | Self::Volume(VolumeError::Absent { .. }) => "volume_not_found",
+            Self::Store(StoreError::Absent { what: "volume", .. }) => "volume_not_found",
+            Self::ExclusiveVolume { .. } | Self::Store(StoreError::VolumeInUse { .. }) => "volume_in_use",
+            Self::Store(StoreError::VolumeReadOnly { .. }) | Self::Volume(VolumeError::ReadOnly { .. }) => "volume_read_only",
+            Self::Volume(VolumeError::NoEntry { .. }) => "file_not_found",
+            Self::Volume(VolumeError::EntryExists { .. }) => "exists",
+            Self::Volume(VolumeError::WrongKind { .. }) => "wrong_kind",
+            Self::Volume(VolumeError::Full { .. }) => "volume_full",
+            Self::Volume(VolumeError::Upload { .. }) => "upload_failed",
+            Self::Volume(_) => "volume_storage_failed",
             Self::Forbidden { .. } => "forbidden",
             Self::NoSandbox { .. } => "sandbox_not_found",
             Self::NoSnapshot { .. } | Self::Runtime(RuntimeError::NoSnapshot { .. }) => "snapshot_not_found",
@@ -195,7 +226,9 @@ impl CoreError {
             Self::NoProject { .. } => "project_not_found",
             Self::NoKey { .. } => "key_not_found",
             Self::WrongState { .. } | Self::Runtime(RuntimeError::WrongState { .. }) => "wrong_state",
-            Self::Store(StoreError::Conflict { .. } | StoreError::SnapshotConflict { .. }) => "wrong_state",
+            Self::Store(StoreError::Conflict { .. } | StoreError::SnapshotConflict { .. } | StoreError::VolumeConflict { .. }) => {
+                "wrong_state"
+            }
             Self::Ended { .. } | Self::Runtime(RuntimeError::Ended { .. }) => "sandbox_ended",
             Self::NotMade { .. } => "not_made",
             Self::StartFailed { .. } => "start_failed",
@@ -226,14 +259,20 @@ impl CoreError {
     /// What kind of failure it is.
     pub fn class(&self) -> ErrorClass {
         match self.code() {
-            "invalid" | "template_failed" | "start_failed" => ErrorClass::Invalid,
+            "invalid" | "template_failed" | "start_failed" | "upload_failed" => ErrorClass::Invalid,
             "forbidden" => ErrorClass::Forbidden,
-            "sandbox_not_found" | "snapshot_not_found" | "template_not_found" | "build_not_found" | "project_not_found"
-            | "key_not_found" | "process_not_found" | "file_not_found" => ErrorClass::NotFound,
-            "wrong_state" | "build_started" | "sandbox_ended" | "exists" | "idempotency_key_reused" | "guest_refused" => {
-                ErrorClass::Conflict
-            }
-            "quota_exceeded" | "budget_exceeded" => ErrorClass::Quota,
+            "sandbox_not_found" | "snapshot_not_found" | "volume_not_found" | "template_not_found" | "build_not_found"
+            | "project_not_found" | "key_not_found" | "process_not_found" | "file_not_found" => ErrorClass::NotFound,
+            "wrong_state"
+            | "build_started"
+            | "sandbox_ended"
+            | "exists"
+            | "idempotency_key_reused"
+            | "guest_refused"
+            | "volume_in_use"
+            | "volume_read_only"
+            | "wrong_kind" => ErrorClass::Conflict,
+            "quota_exceeded" | "budget_exceeded" | "volume_full" => ErrorClass::Quota,
             "busy" => ErrorClass::Busy,
             "isolation_unavailable" | "unsupported" => ErrorClass::Unsupported,
             "engine_unavailable" | "stopping" | "guest_lost" | "audit_unavailable" | "store_full" => ErrorClass::Unavailable,
@@ -258,7 +297,8 @@ impl CoreError {
             Self::Invalid(invalid)
             | Self::Guest(GuestError::Invalid(invalid))
             | Self::Runtime(RuntimeError::Invalid(invalid))
-            | Self::Template(TemplateError::Invalid(invalid)) => Some(invalid),
+            | Self::Template(TemplateError::Invalid(invalid))
+            | Self::Volume(VolumeError::Invalid(invalid)) => Some(invalid),
             _ => None,
         }
     }

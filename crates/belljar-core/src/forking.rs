@@ -25,7 +25,8 @@ use crate::keeping::Taking;
 use crate::owner::{Birth, Order, Owner};
 use crate::request::{check_env, check_idle, check_lease, check_metadata};
 use crate::shared::{Handle, Shared};
-use crate::{Caller, CoreError, CreateSandbox, Service, ServiceConfig, chain};
+use crate::volumes::{exclusive, refuse_forks};
+use crate::{Caller, CoreError, CreateSandbox, MountRequest, Service, ServiceConfig, chain};
 
 /// Most forks of one request.
 const MOST: u32 = 100;
@@ -105,6 +106,14 @@ impl Service {
                 None => return Err(crate::service::ended(&*self.ended_or_away(caller, id).await?, "fork it")),
             },
         };
+        match &from {
+            From::Live(handle) => refuse_forks(&handle.view.borrow())?,
+            From::Kept(snapshot) => {
+                if let Some(name) = exclusive(&snapshot.spec.volumes).filter(|_| request.count > 1) {
+                    return Err(CoreError::ExclusiveVolume { id: snapshot.source.clone(), name: name.clone() });
+                }
+            }
+        }
         // A task of its own: whoever asked may go away, and what was begun is finished or undone.
         let source = match source {
             ForkSource::Sandbox(id) => id.to_string(),
@@ -155,10 +164,29 @@ impl Service {
             hostname: request.hostname.or_else(|| snapshot.spec.hostname.clone()),
             ..snapshot.spec.clone()
         };
+        let spec = self.mounts_over(caller, &request.volumes, &snapshot, spec).await?;
         let sandbox = from_snapshot(&snapshot, true, spec, request.metadata, ruled.lease);
         let sandbox =
             Sandbox { idle_timeout: ruled.idle_timeout, on_timeout: request.on_timeout, auto_resume: request.auto_resume, ..sandbox };
         self.make(caller, runtime, sandbox, once).await
+    }
+
+    /// The volumes that were asked for instead of the snapshot's. Programs in its memory have files open where they know them to be.
+    async fn mounts_over(
+        &self,
+        caller: &Caller,
+        asked: &[MountRequest],
+        of: &Snapshot,
+        spec: SandboxSpec,
+    ) -> Result<SandboxSpec, CoreError> {
+        if asked.is_empty() {
+            return Ok(spec);
+        }
+        if of.kind == SnapshotKind::Memory {
+            let expected = "nothing where a snapshot with memory is given: it has the volumes that its sandbox had";
+            return Err(Invalid::new("volumes", expected, asked.len().to_string()).into());
+        }
+        Ok(SandboxSpec { volumes: self.find_mounts(caller, asked).await?, ..spec })
     }
 }
 

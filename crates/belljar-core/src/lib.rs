@@ -37,15 +37,18 @@ mod starting;
 mod statistics;
 mod templates;
 mod trust;
+mod volume_content;
+mod volume_recovery;
+mod volumes;
 mod warming;
 
 pub use asking::in_the_name_of;
 pub use belljar_policy as policy;
 pub use belljar_ports::{
-    AuditError, AuditPage, AuditQuery, AuditVerdict, BuildLine, ByteStream, Capabilities, Checkpoint, Cursor, EventStream, Family,
-    FileContent, FileStream, Guest, GuestConnection, GuestError, Order, OutputStream, OwnedTemplate, Page, PageRequest, RuntimeError,
-    SandboxFilter, SearchStream, SnapshotCursor, SnapshotFilter, SnapshotKind, SnapshotPage, StoreError, Swept, TemplateError,
-    TemplateSource,
+    AuditError, AuditPage, AuditQuery, AuditVerdict, BuildLine, ByteStream, Capabilities, Checkpoint, ContentStream, Cursor, EventStream,
+    Family, FileContent, FileStream, Guest, GuestConnection, GuestError, Holder, Order, OutputStream, OwnedTemplate, Page, PageRequest,
+    RuntimeError, SandboxFilter, SearchStream, SnapshotCursor, SnapshotFilter, SnapshotKind, SnapshotPage, StoreError, Swept,
+    TemplateError, TemplateSource, VolumeError, VolumeFile, VolumePage,
 };
 pub use building::{BuildBase, BuildPlan, BuildView, PlannedStep};
 pub use caller::{Caller, Denied, NewKey, fresh_secret};
@@ -61,5 +64,6 @@ pub use service::{Parts, Service, StartError};
 pub use session::Session;
 pub use snapshots::TakeSnapshot;
 pub use statistics::Statistics;
+pub use volumes::{CopyVolume, CreateVolume, MountRequest, VolumeStatus};
 
 pub use belljar_types::chain;

@@ -24,7 +24,7 @@ use tracing::{error, info, warn};
 use crate::owner::Owner;
 use crate::shared::Shared;
 use crate::statistics::Counters;
-use crate::{CoreError, chain, expiry, snapshot_recovery};
+use crate::{CoreError, chain, expiry, snapshot_recovery, volume_recovery};
 
 /// How many sandboxes are taken over at the same time.
 const AT_ONCE: usize = 16;
@@ -82,6 +82,7 @@ pub(crate) async fn recover(shared: &Arc<Shared>) -> Result<(), StoreError> {
     futures_util::stream::iter(work).for_each_concurrent(AT_ONCE, |take| take).await;
     tokio::spawn(remove_orphans(Arc::clone(shared), orphans));
     snapshot_recovery::settle(shared, snapshots, unreadable_snapshots).await;
+    volume_recovery::settle(shared).await?;
     tokio::spawn(expiry::remove_expired(Arc::downgrade(shared)));
     tokio::spawn(forget_old(Arc::downgrade(shared)));
     Ok(())

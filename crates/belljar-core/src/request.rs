@@ -7,7 +7,7 @@ use belljar_policy::Policy;
 use belljar_types::{Invalid, IsolationRequest, Limits, Network, OnTimeout, PrivilegePolicy, TemplateName};
 use sha2::{Digest, Sha256};
 
-use crate::ServiceConfig;
+use crate::{MountRequest, ServiceConfig};
 
 /// Limits as asked for; what is unset is the server's default.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -53,6 +53,8 @@ pub struct CreateSandbox {
     pub on_timeout: OnTimeout,
     /// Whether using it while it is paused resumes it.
     pub auto_resume: bool,
+    /// Storage that outlives it. What is made from a snapshot with memory has that one's, and can have no other.
+    pub volumes: Vec<MountRequest>,
     /// Its host name; its id when unset.
     pub hostname: Option<String>,
     /// The same key and request again answer with the same sandbox.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use belljar_ports::{
-    Audit, Capacity, Egress, Once, Page, PageRequest, Runtime, SandboxFilter, SnapshotKind, Store, StoreError, Tallies, Templates,
+    Audit, Capacity, Egress, Once, Page, PageRequest, Runtime, SandboxFilter, SnapshotKind, Store, StoreError, Tallies, Templates, Volumes,
 };
 use belljar_types::{
     AuditAction, EngineReport, ExecutionId, Phase, Sandbox, SandboxId, SandboxSpec, SandboxState, Scope, Template, Timestamp, Usage,
@@ -29,6 +29,8 @@ pub struct Parts {
     pub engines: Vec<Arc<dyn Runtime>>,
     /// What they are made from.
     pub templates: Arc<dyn Templates>,
+    /// Storage that outlives them.
+    pub volumes: Arc<dyn Volumes>,
     /// How much the host can hold.
     pub capacity: Arc<dyn Capacity>,
     /// What only the server counts.
@@ -111,6 +113,10 @@ impl Service {
         let choice = choose_class(request.isolation.unwrap_or(config.default_isolation), &self.reports(), config.shared_kernel)?;
         let engine = self.shared.engine(choice.class).ok_or(crate::NoClass::Absent { class: choice.class })?;
         let ruled = self.shared.rule(&request, &caller.project, &template.name, choice.class, limits)?;
+        if !request.volumes.is_empty() && !engine.runtime.capabilities().volumes {
+            return Err(crate::volumes::unsupported(choice.class));
+        }
+        let volumes = self.find_mounts(caller, &request.volumes).await?;
         let once = request.idempotency_key.clone().map(|key| Once { key, fingerprint: request.fingerprint() });
         let now = Timestamp::now();
         let sandbox = Sandbox {
@@ -132,7 +138,7 @@ impl Service {
                 env: ruled.env,
                 hostname: request.hostname,
                 policy: ruled.policy,
-                volumes: Vec::new(),
+                volumes,
             },
             metadata: request.metadata,
             created_at: now,

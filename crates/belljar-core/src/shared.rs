@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use belljar_ports::{Egress, Runtime, Store, StoreError, Templates};
+use belljar_ports::{Egress, Runtime, Store, StoreError, Templates, Volumes};
 use belljar_types::{EngineReport, Epoch, IsolationClass, Sandbox, SandboxId};
 use tokio::sync::{Notify, mpsc, watch};
 use tokio_util::task::TaskTracker;
@@ -43,6 +43,7 @@ pub(crate) struct Shared {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) engines: Vec<Engine>,
     pub(crate) templates: Arc<dyn Templates>,
+    pub(crate) volumes: Arc<dyn Volumes>,
     pub(crate) egress: Option<Arc<dyn Egress>>,
     pub(crate) admission: Arc<Admission>,
     pub(crate) audit: Recorder,
@@ -71,6 +72,7 @@ impl Shared {
             store: parts.store,
             engines,
             templates: parts.templates,
+            volumes: parts.volumes,
             egress: parts.egress,
             meters: Arc::new(meters),
             config: parts.config,

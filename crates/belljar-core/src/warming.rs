@@ -37,7 +37,7 @@ impl Warm {
 
     /// What a new sandbox can begin with, if there is an image of one that would have been made the same.
     pub(crate) fn for_new(&self, sandbox: &Sandbox, engine: Capabilities) -> Option<Beginning> {
-        if !is_wanted(&sandbox.spec) || !engine.snapshot_memory {
+        if !is_wanted(&sandbox.spec) || !engine.snapshot_memory || !sandbox.spec.volumes.is_empty() {
             return None;
         }
         let images = self.lock();
@@ -96,7 +96,7 @@ impl Owner {
     /// Keeps the memory of a sandbox that is ready and that nobody has used yet, if its template wants that and has no image.
     pub(crate) async fn keep_warm(&mut self) {
         let spec = &self.sandbox.spec;
-        let nobodys = spec.env.is_empty() && spec.hostname.is_none() && self.sandbox.origin.is_none();
+        let nobodys = spec.env.is_empty() && spec.hostname.is_none() && spec.volumes.is_empty() && self.sandbox.origin.is_none();
         let can = self.runtime.capabilities().snapshot_memory && self.shared.admission.disk_for_a_snapshot().is_ok();
         if !is_wanted(spec) || !nobodys || !can || self.shared.warm.has(&self.sandbox) {
             return;

@@ -32,5 +32,7 @@ mod scene;
 mod snapshots;
 #[path = "service/starting.rs"]
 mod starting;
+#[path = "service/volumes.rs"]
+mod volumes;
 #[path = "service/warming.rs"]
 mod warming;

@@ -84,6 +84,7 @@ pub(crate) async fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
         store,
         engines: machine.engines,
         templates: machine.templates,
+        volumes: Arc::new(machine.host.volumes()),
         capacity: machine.capacity,
         tallies: Arc::new(belljar_host::TallyFile::open(&data_dir)?),
         audit,

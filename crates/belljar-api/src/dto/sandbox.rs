@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Deserializer, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use super::OriginView;
+use super::{OriginView, VolumeMountBody};
 
 /// Limits as asked for. What is left out is the server's default.
 #[derive(Debug, Default, Deserialize, ToSchema)]
@@ -75,6 +75,9 @@ pub(crate) struct CreateRequest {
     #[serde(default)]
     #[schema(example = false)]
     pub(crate) auto_resume: bool,
+    /// Storage that outlives it: at most 16 volumes, each at a directory of its own.
+    #[serde(default)]
+    pub(crate) volumes: Vec<VolumeMountBody>,
     /// Its host name; its id when left out.
     #[schema(example = "worker")]
     pub(crate) hostname: Option<String>,
@@ -224,6 +227,8 @@ pub(crate) struct SandboxView {
     /// Your own words about it.
     #[schema(example = json!({"owner": "ada"}))]
     pub(crate) metadata: BTreeMap<String, String>,
+    /// Storage that outlives it.
+    pub(crate) volumes: Vec<VolumeMountBody>,
     /// Its host name, if it is not its id.
     #[schema(required = true)]
     pub(crate) hostname: Option<String>,

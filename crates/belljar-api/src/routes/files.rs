@@ -5,11 +5,11 @@ use axum::body::Body;
 use axum::extract::Request;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use belljar_core::{ByteStream, FileContent, GuestError, Session};
+use belljar_core::{ByteStream, FileContent, GuestError};
 use belljar_http::{Problem, QueryOf};
 use belljar_types::{ByteRange, GuestPath, UserName, WriteOptions};
 use bytes::Bytes;
-use futures_util::StreamExt;
+use futures_util::{Stream, StreamExt};
 
 use crate::dto::{FileView, PathQuery, WriteQuery};
 use crate::errors::Problems;
@@ -63,7 +63,7 @@ pub(crate) async fn read(sandbox: Opened, QueryOf(query): QueryOf<PathQuery>, he
     Ok(content(sandbox.session.clone(), StatusCode::PARTIAL_CONTENT, Some(length), Some(span), bytes))
 }
 
-fn no_such_bytes(size: u64) -> Response {
+pub(super) fn no_such_bytes(size: u64) -> Response {
     let detail = format!("the file has {size} bytes, and none of those that were asked for");
     let mut response = Problem::new(StatusCode::RANGE_NOT_SATISFIABLE, "range_not_satisfiable", detail).into_response();
     if let Ok(value) = HeaderValue::from_str(&format!("bytes */{size}")) {
@@ -73,7 +73,13 @@ fn no_such_bytes(size: u64) -> Response {
 }
 
 /// An answer of exactly `length` bytes if that is known, whatever the file does meanwhile.
-fn content(session: Session, status: StatusCode, length: Option<u64>, span: Option<String>, bytes: ByteStream) -> Response {
+pub(super) fn content<E: std::error::Error + Send + Sync + 'static>(
+    session: impl Send + 'static,
+    status: StatusCode,
+    length: Option<u64>,
+    span: Option<String>,
+    bytes: impl Stream<Item = Result<Bytes, E>> + Send + Unpin + 'static,
+) -> Response {
     let left = length.unwrap_or(u64::MAX);
     // The sandbox is in use until all was read.
     let pieces = futures_util::stream::unfold((session, bytes, left), |(session, mut bytes, left)| async move {
@@ -111,7 +117,7 @@ pub(crate) async fn head(sandbox: Opened, QueryOf(query): QueryOf<PathQuery>) ->
     let (path, user) = target(query)?;
     let nothing = ByteRange { offset: 0, length: Some(0) };
     let info = sandbox.ask(sandbox.session.read_file(&path, nothing, user.as_ref())).await?.info;
-    let empty = Box::pin(futures_util::stream::empty());
+    let empty: ByteStream = Box::pin(futures_util::stream::empty());
     Ok(content(sandbox.session, StatusCode::OK, Some(info.size), None, empty))
 }
 

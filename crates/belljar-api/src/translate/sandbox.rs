@@ -12,7 +12,7 @@ use belljar_types::{
     Usage,
 };
 
-use super::{moment, origin_view, seconds, word};
+use super::{moment, mount, mount_view, origin_view, seconds, word};
 use crate::dto::{
     CreateRequest, EndView, GuestMetricsView, LeaseRequest, LimitsRequest, LimitsView, PauseRequest, PauseView, PortView, ResumeRequest,
     SandboxView, UpdateRequest, UsageView,
@@ -36,6 +36,7 @@ pub(crate) fn create(request: CreateRequest, idempotency_key: Option<String>) ->
         idle_timeout: request.idle_timeout_seconds.map(|value| seconds("idle_timeout_seconds", value)).transpose()?,
         on_timeout: request.on_timeout.map(|text| word("on_timeout", &text, &on_timeout)).transpose()?.unwrap_or_default(),
         auto_resume: request.auto_resume,
+        volumes: request.volumes.into_iter().map(mount).collect::<Result<_, _>>()?,
         hostname: request.hostname,
         idempotency_key,
     })
@@ -129,6 +130,7 @@ pub(crate) fn sandbox_view(sandbox: &Sandbox) -> SandboxView {
         policy: sandbox.spec.policy.as_deref().and_then(|text| serde_json::from_str(text).ok()),
         env: sandbox.spec.env.keys().cloned().collect(),
         metadata: sandbox.metadata.clone(),
+        volumes: sandbox.spec.volumes.iter().map(mount_view).collect(),
         hostname: sandbox.spec.hostname.clone(),
         created_at: moment(sandbox.created_at),
         started_at: sandbox.started_at.map(moment),

@@ -166,6 +166,7 @@ async fn start(
         store: Arc::clone(store) as Arc<dyn Store>,
         engines: classes.iter().map(|class| lab.second_runtime(*class)).collect(),
         templates: Arc::new(Catalog::new(layers, CatalogOptions::default())),
+        volumes: Arc::new(lab.host.volumes()),
         capacity: Arc::new(HostRoom::new(&lab.data_dir).unwrap()),
         tallies: Arc::clone(tallies) as Arc<dyn Tallies>,
         audit: Arc::clone(audit) as Arc<dyn Audit>,
