@@ -96,7 +96,7 @@ class Server:
         if self.domain:
             trust = {"SSL_CERT_FILE": self.authority, "NODE_EXTRA_CA_CERTS": self.authority}
             return key | trust | {"E2B_DOMAIN": f"{self.domain}:{self.port}"}
-        return key | {"E2B_API_URL": self.url, "E2B_SANDBOX_URL": self.url}
+        return key | {"E2B_API_URL": self.url, "E2B_SANDBOX_URL": self.url, "E2B_VOLUME_API_URL": self.url}
 
     def words(self):
         return self.log.read_text(errors="replace")

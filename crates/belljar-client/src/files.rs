@@ -88,6 +88,10 @@ pub struct Download {
 }
 
 impl Download {
+    pub(crate) fn of(answer: crate::request::Answer) -> Self {
+        Self { size: answer.length(), answer }
+    }
+
     /// Its bytes as they come.
     pub fn pieces(self) -> impl Stream<Item = Result<Bytes, ClientError>> + Send + 'static {
         self.answer.pieces()
@@ -106,8 +110,8 @@ pub struct NewFile<'a> {
 }
 
 #[derive(Deserialize)]
-struct FileList {
-    entries: Vec<FileEntry>,
+pub(crate) struct FileList {
+    pub(crate) entries: Vec<FileEntry>,
 }
 
 #[derive(Serialize)]
@@ -135,7 +139,7 @@ impl Client {
     pub async fn read_file(&self, sandbox: &SandboxId, path: &GuestPath, user: Option<&str>) -> Result<Download, ClientError> {
         let asking = self.ask(Method::GET, ["v1", "sandboxes", sandbox.as_str(), "files"]);
         let answer = asking.query(&PathBody::new(path, user)).send().await?;
-        Ok(Download { size: answer.length(), answer })
+        Ok(Download::of(answer))
     }
 
     /// Writes a file from bytes or a stream.

@@ -22,6 +22,7 @@ mod sandboxes;
 mod server;
 mod snapshots;
 mod templates;
+mod volumes;
 
 pub use audit::{AuditAsk, AuditEvents, AuditVerdict};
 pub use client::{Client, Connection};
@@ -40,6 +41,7 @@ pub use sandboxes::{AskedLimits, Change, CreateSandbox, End, LimitsOf, ListSandb
 pub use server::{EngineOf, Server, Who};
 pub use snapshots::{Fork, ForkError, ListSnapshots, NewForks, NewSnapshot, SnapshotPage, SnapshotView, Tree};
 pub use templates::{BuildLine, Cleaned, TemplateView};
+pub use volumes::{NewClone, NewVolume, VolumeHolder, VolumeMount, VolumePage, VolumeView};
 
 pub use reqwest::header::{HeaderMap, HeaderName};
 pub use reqwest::{Body, Method, Upgraded};

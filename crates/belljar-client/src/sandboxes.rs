@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::client::Client;
 use crate::error::ClientError;
+use crate::volumes::VolumeMount;
 
 /// Limits as asked for; what is unset is the server's default.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
@@ -67,6 +68,9 @@ pub struct CreateSandbox {
     pub on_timeout: Option<String>,
     /// Whether using it while it is paused resumes it.
     pub auto_resume: bool,
+    /// Storage that outlives it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub volumes: Vec<VolumeMount>,
     /// Its host name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hostname: Option<String>,
@@ -163,6 +167,9 @@ pub struct SandboxView {
     pub env: Vec<String>,
     /// The caller's own words about it.
     pub metadata: BTreeMap<String, String>,
+    /// Storage that outlives it.
+    #[serde(default)]
+    pub volumes: Vec<VolumeMount>,
     /// Its host name, if it is not its id.
     pub hostname: Option<String>,
     /// When it was asked for, RFC 3339.

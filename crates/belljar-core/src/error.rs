@@ -271,8 +271,9 @@ impl CoreError {
             | "guest_refused"
             | "volume_in_use"
             | "volume_read_only"
+            | "volume_full"
             | "wrong_kind" => ErrorClass::Conflict,
-            "quota_exceeded" | "budget_exceeded" | "volume_full" => ErrorClass::Quota,
+            "quota_exceeded" | "budget_exceeded" => ErrorClass::Quota,
             "busy" => ErrorClass::Busy,
             "isolation_unavailable" | "unsupported" => ErrorClass::Unsupported,
             "engine_unavailable" | "stopping" | "guest_lost" | "audit_unavailable" | "store_full" => ErrorClass::Unavailable,

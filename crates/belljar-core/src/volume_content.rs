@@ -115,7 +115,7 @@ impl Service {
 
     async fn writable_volume(&self, caller: &Caller, which: &str) -> Result<Volume, CoreError> {
         caller.require(Scope::Use)?;
-        let volume = self.volume(caller, which).await?;
+        let volume = self.find_volume(caller, which).await?;
         if volume.read_only {
             return Err(belljar_ports::VolumeError::ReadOnly { id: volume.id }.into());
         }

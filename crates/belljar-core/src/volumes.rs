@@ -88,7 +88,8 @@ impl Service {
 
     /// Makes a volume that holds what another holds now. Both go their own ways from then on, unless the copy is to be read-only.
     pub async fn copy_volume(&self, caller: &Caller, which: &str, request: CopyVolume) -> Result<Volume, CoreError> {
-        let source = self.volume(caller, which).await?;
+        caller.require(Scope::Use)?;
+        let source = self.find_volume(caller, which).await?;
         let draft = Volume {
             id: VolumeId::random(),
             project: caller.project.clone(),
@@ -126,6 +127,11 @@ impl Service {
     /// A volume of the caller's project, by its id or its name.
     pub async fn volume(&self, caller: &Caller, which: &str) -> Result<Volume, CoreError> {
         caller.require(Scope::Read)?;
+        self.find_volume(caller, which).await
+    }
+
+    /// The same for whoever may do something with it.
+    pub(crate) async fn find_volume(&self, caller: &Caller, which: &str) -> Result<Volume, CoreError> {
         if let Ok(id) = which.parse::<VolumeId>()
             && let Some(found) = self.shared.store.volume(&caller.project, &id).await?
         {
@@ -149,7 +155,7 @@ impl Service {
     /// Removes a volume with all it holds. Refused while a sandbox has it, running or paused. Copies live on.
     pub async fn remove_volume(&self, caller: &Caller, which: &str) -> Result<(), CoreError> {
         caller.require(Scope::Use)?;
-        let volume = self.volume(caller, which).await?;
+        let volume = self.find_volume(caller, which).await?;
         let detail = [("volume", volume.id.to_string()), ("name", volume.name.to_string())];
         let action = |phase| AuditAction::lifecycle("remove_volume", phase, detail.clone());
         self.recorded(caller, None, action, self.shared.remove_volume(volume)).await
@@ -162,7 +168,7 @@ impl Service {
         }
         let mut mounts: Vec<VolumeMount> = Vec::with_capacity(requests.len());
         for MountRequest { volume, path, mode } in requests {
-            let found = self.volume(caller, volume).await?;
+            let found = self.find_volume(caller, volume).await?;
             if let Some(other) = mounts.iter().find(|mount| mount.path.touches(path)) {
                 let expected = format!("paths of which none is or holds another; {} is taken", other.path);
                 return Err(Invalid::new("volumes.path", expected, path.as_str()).into());

@@ -7,6 +7,7 @@ mod process;
 mod sandbox;
 mod snapshot;
 mod template;
+mod volume;
 
 pub(crate) use build::{
     AssignTags, BuildAccepted, BuildRequest, BuildStart, BuildStatus, DeleteTags, LogEntry, LogQuery, Reason, StepDto, TemplateChange,
@@ -22,3 +23,4 @@ pub(crate) use sandbox::{
 };
 pub(crate) use snapshot::{ForkDto, ForkErrorDto, NewFork, NewSnapshot, SnapshotDto, SnapshotQuery};
 pub(crate) use template::{TemplateAlias, TemplateDto};
+pub(crate) use volume::{ContentQuery, EntryPatch, EntryStat, NewVolume, VolumeAndToken, VolumeDto, VolumeMountDto};

@@ -9,7 +9,7 @@ use std::time::Duration;
 use axum::Json;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use belljar_core::{CoreError, ErrorClass, chain};
+use belljar_core::{CoreError, ErrorClass, VolumeError, chain};
 use belljar_http::Problem;
 use belljar_types::{Invalid, escape_untrusted};
 
@@ -76,6 +76,8 @@ impl From<CoreError> for ApiError {
         let status = match (&error, error.class()) {
             (CoreError::NoSandbox { id } | CoreError::Ended { id, .. }, _) => return Self::no_sandbox(id.as_str()),
             (CoreError::NoTemplate { name }, _) => return Self::no_template(name.as_str()),
+            (CoreError::NoVolume { name }, _) => return Self::new(StatusCode::NOT_FOUND, format!("volume '{name}' not found")),
+            (CoreError::Volume(VolumeError::Full { .. }), _) => StatusCode::INSUFFICIENT_STORAGE,
             (CoreError::NoSnapshot { name }, _) => return Self::no_template(name),
             (_, ErrorClass::Invalid) => StatusCode::BAD_REQUEST,
             (_, ErrorClass::Forbidden) => StatusCode::FORBIDDEN,

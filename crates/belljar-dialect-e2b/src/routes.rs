@@ -22,6 +22,8 @@ mod tags;
 mod templates;
 mod unsupported;
 mod upload;
+mod volume_content;
+mod volumes;
 mod watch;
 mod watchers;
 

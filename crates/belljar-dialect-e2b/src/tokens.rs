@@ -1,10 +1,10 @@
-//! The two tokens E2B gives out with a sandbox: one opens its daemon, one its ports. Neither is stored: the server's own signature says that
+//! The tokens E2B gives out: with a sandbox, one that opens its daemon and one for its ports; with a volume, one for its content. None is stored: the server's own signature says that
 //! it made them, and for which sandbox of which project.
 
 use std::sync::Arc;
 
 use belljar_http::{PortGrant, PortTokens};
-use belljar_types::{FilesHash, KeyId, ProjectId, SandboxId, Timestamp};
+use belljar_types::{FilesHash, KeyId, ProjectId, SandboxId, Timestamp, VolumeId};
 use sha2::{Digest, Sha256};
 
 /// No program can listen on port 0, so that no token for a port is ever one of these.
@@ -12,6 +12,7 @@ const NO_PORT: u16 = 0;
 /// Stand in for the key that asked: real keys' names begin with `k`, so that no other signed token is one of these.
 const DAEMON: &str = "e2bdaemonaccess0";
 const TRAFFIC: &str = "e2btrafficaccess";
+const VOLUME: &str = "e2bvolumeaccess0";
 const FILES: &str = "e2bfilesofbuilds";
 
 /// Makes and checks them.
@@ -54,6 +55,16 @@ impl Tokens {
         self.check(&stand_in(hash), token, FILES)
     }
 
+    /// Opens the content of a volume, for as long as there is one.
+    pub(crate) fn volume(&self, volume: &VolumeId, project: &ProjectId) -> String {
+        self.sign(&as_sandbox(volume), project, VOLUME)
+    }
+
+    /// Whose volume it is, if the token opens it.
+    pub(crate) fn check_volume(&self, volume: &VolumeId, token: &str) -> Option<ProjectId> {
+        self.check(&as_sandbox(volume), token, VOLUME)
+    }
+
     fn sign(&self, sandbox: &SandboxId, project: &ProjectId, purpose: &str) -> String {
         let key: KeyId = purpose.parse().expect("a key id as written above");
         self.0.sign(sandbox, NO_PORT, &PortGrant { project: project.clone(), key, expires_at: Timestamp(u64::MAX) })
@@ -63,6 +74,11 @@ impl Tokens {
         let grant = self.0.verify(sandbox, NO_PORT, token)?;
         (grant.key.as_str() == purpose).then_some(grant.project)
     }
+}
+
+/// Signatures are for sandboxes; what may be a volume's id may be one's, and the purpose keeps the two apart.
+fn as_sandbox(volume: &VolumeId) -> SandboxId {
+    volume.as_str().parse().expect("both ids are made of the same")
 }
 
 /// Signatures are for sandboxes: an archive has one that nobody else can have, made from its name.
@@ -92,6 +108,11 @@ mod tests {
         assert_eq!(tokens.check_files(&hash, &files), Some(project.clone()));
         assert_eq!(tokens.check_files(&"b".repeat(64).parse().unwrap(), &files), None);
         assert_eq!(tokens.check_files(&hash, &tokens.files(&hash, &project, Timestamp(1))), None);
+        let volume = VolumeId::random();
+        let content = tokens.volume(&volume, &project);
+        assert_eq!(tokens.check_volume(&volume, &content), Some(project.clone()));
+        assert_eq!(tokens.check_volume(&VolumeId::random(), &content), None);
+        assert_eq!(tokens.check_daemon(&as_sandbox(&volume), &content), None);
         let for_a_port = PortGrant { project, key: KeyId::random(), expires_at: Timestamp(u64::MAX) };
         assert_eq!(tokens.check_daemon(&sandbox, &signer.sign(&sandbox, 0, &for_a_port)), None);
     }

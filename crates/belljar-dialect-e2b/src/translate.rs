@@ -11,6 +11,7 @@ mod path;
 mod request;
 mod sandbox;
 mod snapshot;
+mod volume;
 
 pub(crate) use entry::{entry, event_kind};
 pub(crate) use exit::end_event;
@@ -22,3 +23,4 @@ pub(crate) use path::{base_name, clean, guest_path, resolve_link, sort_depth_fir
 pub(crate) use request::{create_request, network_of, template_name};
 pub(crate) use sandbox::{ENVD_VERSION, cpu_count, detail, moment, sandbox_dto};
 pub(crate) use snapshot::{snapshot_cursor, snapshot_dto, snapshot_token};
+pub(crate) use volume::{entry_stat, mount_dto, mount_request, volume_dto};

@@ -35,6 +35,7 @@ mod snapshot;
 mod template;
 mod tree;
 mod usage;
+mod volume;
 
 pub(crate) use create::Making;
 
@@ -60,6 +61,8 @@ pub(crate) enum Command {
     #[command(subcommand)]
     Snapshot(snapshot::Command),
     Fork(fork::Arguments),
+    #[command(subcommand)]
+    Volume(volume::Command),
     Rollback(rollback::Arguments),
     Tree(tree::Arguments),
     Kill(kill::Arguments),
@@ -98,6 +101,7 @@ pub(crate) async fn run(command: Command) -> ExitCode {
         Command::Pause(arguments) => pause::run(arguments).await,
         Command::Resume(arguments) => resume::run(arguments).await,
         Command::Snapshot(command) => snapshot::run(command).await,
+        Command::Volume(command) => volume::run(command).await,
         Command::Fork(arguments) => fork::run(arguments).await,
         Command::Rollback(arguments) => rollback::run(arguments).await,
         Command::Tree(arguments) => tree::run(arguments).await,

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use super::VolumeMountDto;
+
 /// `POST /sandboxes` and `POST /v2/sandboxes`.
 #[derive(Debug, Default, serde::Deserialize)]
 #[serde(default)]
@@ -23,7 +25,7 @@ pub(crate) struct NewSandbox {
     pub(crate) env_vars: Option<BTreeMap<String, String>>,
     pub(crate) iam: Option<serde_json::Value>,
     #[serde(rename = "volumeMounts")]
-    pub(crate) volume_mounts: Option<Vec<serde_json::Value>>,
+    pub(crate) volume_mounts: Option<Vec<VolumeMountDto>>,
 }
 
 #[derive(Debug, Default, serde::Deserialize)]
@@ -132,7 +134,7 @@ pub(crate) struct SandboxDetail {
     pub(crate) allow_internet_access: bool,
     pub(crate) network: serde_json::Value,
     pub(crate) lifecycle: serde_json::Value,
-    pub(crate) volume_mounts: [(); 0],
+    pub(crate) volume_mounts: Vec<VolumeMountDto>,
 }
 
 /// One measurement.

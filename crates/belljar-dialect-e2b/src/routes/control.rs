@@ -7,7 +7,7 @@ use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post, put};
 
-use super::{build_files, builds, lists, metrics, pauses, sandboxes, snapshots, tags, templates, unsupported};
+use super::{build_files, builds, lists, metrics, pauses, sandboxes, snapshots, tags, templates, unsupported, volume_content, volumes};
 use crate::errors::ApiError;
 use crate::state::E2bState;
 
@@ -45,15 +45,21 @@ pub(super) fn router(state: E2bState) -> Router {
         .route("/templates/{id}/tags", get(tags::list));
     let rest = Router::new()
         .route("/snapshots", get(snapshots::list))
-        .route("/volumes", get(unsupported::volumes).post(unsupported::volumes))
-        .route("/volumes/{id}", get(unsupported::volumes).delete(unsupported::volumes))
+        .route("/volumes", get(volumes::list).post(volumes::create))
+        .route("/volumes/{id}", get(volumes::show).delete(volumes::remove))
         .route("/secrets", get(unsupported::secrets).post(unsupported::secrets))
         .route("/secrets/{id}", get(unsupported::secrets).post(unsupported::secrets).delete(unsupported::secrets))
         .route("/teams", get(templates::teams));
+    let content = Router::new()
+        .route("/volumecontent/{id}/path", get(volume_content::stat).patch(volume_content::change).delete(volume_content::remove))
+        .route("/volumecontent/{id}/dir", get(volume_content::list).post(volume_content::make_directory))
+        .route("/volumecontent/{id}/file", get(volume_content::read).put(volume_content::write))
+        .layer(DefaultBodyLimit::disable());
     sandboxes
         .merge(templates)
         .merge(rest)
         .layer(from_fn_with_state(state.clone(), authenticate))
+        .merge(content)
         .route("/health", get(|| async { StatusCode::NO_CONTENT }))
         .route("/templates/files/{hash}", put(build_files::receive).layer(DefaultBodyLimit::disable()))
         .with_state(state)

@@ -8,10 +8,6 @@ pub(super) async fn dockerfile() -> ApiError {
     )
 }
 
-pub(super) async fn volumes() -> ApiError {
-    ApiError::unsupported("volumes")
-}
-
 pub(super) async fn secrets() -> ApiError {
     ApiError::unsupported("secrets")
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use belljar_core::CreateSandbox;
 use belljar_types::{Network, OnTimeout, ProjectId, TemplateName};
 
-use super::Marks;
+use super::{Marks, mount_request};
 use crate::dto::{NetworkDto, NewSandbox};
 use crate::errors::ApiError;
 
@@ -18,9 +18,7 @@ pub(crate) fn create_request(new: NewSandbox, default_timeout: u64, idempotency_
     if new.iam.as_ref().is_some_and(|iam| !iam.is_null()) {
         return Err(ApiError::unsupported("identity tokens (iam)"));
     }
-    if new.volume_mounts.as_ref().is_some_and(|mounts| !mounts.is_empty()) {
-        return Err(ApiError::unsupported("mounting volumes (volumeMounts)"));
-    }
+    let volumes = new.volume_mounts.unwrap_or_default().into_iter().map(mount_request).collect::<Result<_, _>>()?;
     let program_host = network.mask_request_host.clone().filter(|host| !host.is_empty());
     if program_host.as_ref().is_some_and(|host| host.len() > 512 || !host.bytes().all(|byte| byte.is_ascii_graphic())) {
         return Err(ApiError::bad_request("network.maskRequestHost must be a host name, with ${PORT} for the port"));
@@ -31,6 +29,7 @@ pub(crate) fn create_request(new: NewSandbox, default_timeout: u64, idempotency_
     Ok(CreateSandbox {
         template: Some(template_name(&new.template_id)?),
         network: Some(network_of(new.allow_internet_access, network)?),
+        volumes,
         env: new.env_vars.unwrap_or_default(),
         metadata,
         lease: Some(Duration::from_secs(new.timeout.unwrap_or(default_timeout))),
@@ -98,7 +97,7 @@ mod tests {
             r#""network":{"denyOut":["0.0.0.0/0"],"allowOut":["1.1.1.1"]}"#,
             r#""network":{"rules":{"x.example":[]}}"#,
             r#""network":{"egressProxy":{"address":"x:1"}}"#,
-            r#""volumeMounts":[{"name":"v","path":"/v"}]"#,
+            r#""volumeMounts":[{"name":"v","path":"/proc"}]"#,
         ] {
             assert!(network(refused).is_err(), "{refused}");
         }

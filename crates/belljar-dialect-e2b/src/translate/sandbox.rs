@@ -2,7 +2,7 @@
 
 use belljar_types::{Limits, Network, OnTimeout, Sandbox, SandboxState, Timestamp};
 
-use super::Marks;
+use super::{Marks, mount_dto};
 use crate::dto::{SandboxDetail, SandboxDto};
 use crate::tokens::Tokens;
 
@@ -56,7 +56,7 @@ pub(crate) fn detail(sandbox: &Sandbox, tokens: &Tokens, domain: Option<&str>) -
             serde_json::json!({ "allowPublicTraffic": marks.public_ports, "denyOut": ["0.0.0.0/0"] })
         },
         lifecycle: serde_json::json!({ "autoResume": sandbox.auto_resume, "onTimeout": on_timeout(sandbox.on_timeout) }),
-        volume_mounts: [],
+        volume_mounts: sandbox.spec.volumes.iter().map(mount_dto).collect(),
     }
 }
 

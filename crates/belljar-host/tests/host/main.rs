@@ -10,3 +10,5 @@ mod open_network;
 mod remains;
 mod scene;
 mod tools;
+mod volume_crash;
+mod volumes;

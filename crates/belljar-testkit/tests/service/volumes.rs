@@ -31,8 +31,8 @@ async fn inside(service: &Service, scene: &Scene, sandbox: &Sandbox, script: &st
 
 async fn says(scene: &Scene, sandbox: &Sandbox, script: &str) -> String {
     let done = inside(&scene.service, scene, sandbox, script).await;
-    assert_eq!(done.code(), 0, "{script}: {}{}", done.text(), String::from_utf8_lossy(&done.stderr));
-    done.text()
+    assert_eq!(done.code(), 0, "{script}: {}", String::from_utf8_lossy(&done.stderr));
+    String::from_utf8(done.stdout).unwrap()
 }
 
 async fn remove(scene: &Scene, names: &[&str]) {
@@ -119,7 +119,7 @@ fn nobody_writes_more_than_the_size_of_a_volume() {
                     format!("{who}sh -c 'head -c 33554432 /dev/urandom > /mnt/data/big; r=$?; sync; stat -c %s /mnt/data/big; exit $r'");
                 let done = inside(&scene.service, &scene, &sandbox, &script).await;
                 assert_ne!(done.code(), 0, "{class}: 32 MiB went into a volume of 8 MiB");
-                let size: u64 = done.text().trim().parse().unwrap_or(0);
+                let size: u64 = String::from_utf8_lossy(&done.stdout).trim().parse().unwrap();
                 assert!(size <= 8 << 20, "{class}: {size} bytes are in a volume of 8 MiB");
                 says(&scene, &sandbox, "sudo rm -f /mnt/data/big && sync").await;
             }
@@ -261,7 +261,7 @@ fn root_in_a_sandbox_cannot_get_around_the_size_of_a_volume() {
         drop(open);
         let sandbox = scene.create(with(IsolationClass::Container, "tight", MountMode::ReadWrite)).await;
         let session = scene.service.open(&scene.admin, &sandbox.id).await.unwrap();
-        let attack = "import fcntl,os\nd=os.open('/mnt/data',os.O_RDONLY)\nfcntl.ioctl(d,0x5000940e,b'\\0'*8+b'inner'.ljust(4088,b'\\0'))";
+        let attack = "import fcntl,os\nd=os.open('/mnt/data',os.O_RDONLY)\nfcntl.ioctl(d,0x5000940e,bytearray(b'\\0'*8+b'inner'.ljust(4088,b'\\0')))";
         let done = run(session.guest().as_ref(), &["sudo", "python3", "-c", attack]).await;
         assert_ne!(done.code(), 0);
         assert!(String::from_utf8_lossy(&done.stderr).contains("OSError"), "{}", String::from_utf8_lossy(&done.stderr));

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use belljar_client::{AskedLimits, CreateSandbox};
+use belljar_client::{AskedLimits, CreateSandbox, VolumeMount};
+use belljar_types::{Invalid, MountMode};
 
 use crate::command_error::CommandError;
 use crate::remote::Remote;
@@ -82,6 +83,9 @@ pub(crate) struct Making {
     /// Ends so long after its start, whatever happens
     #[arg(long, value_name = "TIME", value_parser = units::parse_duration, help_heading = "The new sandbox")]
     wall_time: Option<Duration>,
+    /// A volume, at a directory of the sandbox; with :ro to read it beside others, with :shared to write beside others that say the same. May be repeated
+    #[arg(long = "volume", value_name = "NAME:/PATH[:ro|:shared]", value_parser = parse_volume, help_heading = "The new sandbox")]
+    volumes: Vec<VolumeMount>,
     /// Nothing inside may become root
     #[arg(long, help_heading = "The new sandbox")]
     no_root: bool,
@@ -108,10 +112,25 @@ impl Making {
             },
             network: self.network,
             policy: self.policy.as_deref().map(super::policy::to_send).transpose()?,
+            volumes: self.volumes,
             privilege: self.no_root.then(|| "user-only".to_owned()),
             ..CreateSandbox::default()
         })
     }
+}
+
+/// Reads `NAME:/PATH`, `NAME:/PATH:ro` and `NAME:/PATH:shared`.
+fn parse_volume(text: &str) -> Result<VolumeMount, Invalid> {
+    let wrong = || Invalid::new("volume", "NAME:/PATH, NAME:/PATH:ro or NAME:/PATH:shared", text);
+    let (volume, rest) = text.split_once(':').filter(|(volume, rest)| !volume.is_empty() && rest.starts_with('/')).ok_or_else(wrong)?;
+    let (path, mode) = match rest.rsplit_once(':') {
+        None => (rest, MountMode::ReadWrite),
+        Some((path, "ro")) => (path, MountMode::ReadOnly),
+        Some((path, "rw")) => (path, MountMode::ReadWrite),
+        Some((path, "shared")) => (path, MountMode::Shared),
+        Some(_) => return Err(wrong()),
+    };
+    Ok(VolumeMount { volume: volume.to_owned(), path: path.to_owned(), mode: mode.to_string() })
 }
 
 pub(crate) async fn run(arguments: Arguments) -> Result<(), CommandError> {
@@ -134,4 +153,21 @@ pub(crate) async fn run(arguments: Arguments) -> Result<(), CommandError> {
         screen::line(sandbox.id.as_str())?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_volume_is_read_as_people_write_it() {
+        let read = |text: &str| parse_volume(text).map(|mount| (mount.volume, mount.path, mount.mode)).ok();
+        let mount = |volume: &str, path: &str, mode: &str| Some((volume.to_owned(), path.to_owned(), mode.to_owned()));
+        assert_eq!(read("data:/mnt/data"), mount("data", "/mnt/data", "read-write"));
+        assert_eq!(read("data:/mnt/data:ro"), mount("data", "/mnt/data", "read-only"));
+        assert_eq!(read("_x:/d:shared"), mount("_x", "/d", "shared"));
+        for wrong in ["", "data", ":/data", "data:data", "data:/data:rx", "/data"] {
+            assert_eq!(read(wrong), None, "{wrong}");
+        }
+    }
 }

@@ -78,7 +78,12 @@ fn variables(for_whom: Option<ForWhom>, url: &str, key: &str) -> Vec<(&'static s
         Some(ForWhom::E2b) => {
             // The same key: E2B's clients want their own prefix before its digits.
             let key = key.strip_prefix("bj_").map_or_else(|| key.to_owned(), |digits| format!("e2b_{digits}"));
-            vec![("E2B_API_KEY", key), ("E2B_API_URL", url.to_owned()), ("E2B_SANDBOX_URL", url.to_owned())]
+            vec![
+                ("E2B_API_KEY", key),
+                ("E2B_API_URL", url.to_owned()),
+                ("E2B_SANDBOX_URL", url.to_owned()),
+                ("E2B_VOLUME_API_URL", url.to_owned()),
+            ]
         }
     }
 }
