@@ -9,7 +9,7 @@ import { join } from 'node:path'
 import { check, checked, raises } from './checks.mjs'
 
 const require = createRequire(join(process.argv[2], 'package.json'))
-const { NotFoundError, Sandbox, Volume } = require('e2b')
+const { Sandbox, Volume, VolumeNotFoundError, VolumePathNotFoundError } = require('e2b')
 
 const name = `test_${crypto.randomUUID().slice(0, 8)}`
 const volume = await Volume.create(name)
@@ -17,7 +17,7 @@ check('its name', volume.name, name)
 check('it is listed', (await Volume.list()).filter((one) => one.name === name).map((one) => one.volumeId), [volume.volumeId])
 check('connecting to it', (await Volume.connect(volume.volumeId)).token, volume.token)
 await raises('a name is taken once', Error, () => Volume.create(name))
-await raises('there is no such volume', NotFoundError, () => Volume.getInfo('no-such-volume'))
+await raises('there is no such volume', VolumeNotFoundError, () => Volume.getInfo('no-such-volume'))
 
 await volume.writeFile('/hello.txt', 'Hello, World!')
 check('read', await volume.readFile('/hello.txt'), 'Hello, World!')
@@ -35,7 +35,7 @@ check('changed', (await volume.updateMetadata('/deep/er/file', { mode: 0o644 }))
 check('listed', (await volume.list('/')).map((entry) => entry.name).sort(), ['big.bin', 'deep', 'hello.txt'])
 await volume.remove('/deep')
 check('removed', await volume.exists('/deep'), false)
-await raises('once', NotFoundError, () => volume.remove('/deep'))
+await raises('once', VolumePathNotFoundError, () => volume.remove('/deep'))
 
 const sandbox = await Sandbox.create('base', { timeoutMs: 120_000, volumeMounts: { '/mnt/data': volume } })
 check('its mounts', (await sandbox.getInfo()).volumeMounts, [{ name, path: '/mnt/data' }])

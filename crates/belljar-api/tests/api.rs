@@ -28,3 +28,5 @@ mod snapshots;
 mod sockets;
 #[path = "api/strangers.rs"]
 mod strangers;
+#[path = "api/volumes.rs"]
+mod volumes;

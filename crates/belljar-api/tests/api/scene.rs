@@ -52,6 +52,7 @@ impl Scene {
             store,
             engines: vec![lab.runtime(IsolationClass::Container)],
             templates: Arc::new(Catalog::new(layers, CatalogOptions::default())),
+            volumes: Arc::new(lab.host.volumes()),
             capacity: Arc::new(HostRoom::new(&lab.data_dir).unwrap()),
             tallies: Arc::new(TallyFile::open(&directory).unwrap()),
             audit: Arc::new(AuditLog::open(&directory.join("audit")).unwrap()),
