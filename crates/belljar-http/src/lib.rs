@@ -34,7 +34,7 @@ pub use hangup::Hangup;
 pub use host_route::{PortHost, port_host};
 pub use listen::{Listen, ListenError, TlsFiles, check_listen};
 pub use metrics::Metrics;
-pub use port_token::{PortGrant, PortTokens, TOKEN_COOKIE, TOKEN_HEADER, TOKEN_PARAMETER};
+pub use port_token::{PortGrant, PortTokens, SECURE_TOKEN_COOKIE, TOKEN_COOKIE, TOKEN_HEADER, TOKEN_PARAMETER};
 pub use problem::{Problem, ProblemBody};
 pub use proxy::{Forwarded, forward};
 pub use request_id::RequestId;

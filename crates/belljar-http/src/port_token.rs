@@ -14,6 +14,8 @@ pub const TOKEN_HEADER: &str = "x-belljar-token";
 pub const TOKEN_PARAMETER: &str = "belljar_token";
 /// The cookie that the query parameter is turned into.
 pub const TOKEN_COOKIE: &str = "belljar_token";
+/// The same over TLS: browsers take a cookie of this name from the host itself only, and send it to no other.
+pub const SECURE_TOKEN_COOKIE: &str = "__Host-belljar_token";
 
 /// What a valid token stands for.
 #[derive(Debug, Clone, PartialEq, Eq)]

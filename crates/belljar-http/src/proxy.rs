@@ -6,18 +6,20 @@
 mod headers;
 mod pump;
 
+use std::time::Duration;
+
 use axum::body::Body;
 use axum::extract::Request;
 use axum::http::{Method, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use belljar_core::{Caller, GuestError, Session};
-use belljar_types::Scope;
+use belljar_types::{Scope, Timestamp};
 use hyper_util::rt::TokioIo;
 
 use crate::auth::unauthorized;
 use crate::front::Front;
 use crate::host_route::PortHost;
-use crate::port_token::{TOKEN_COOKIE, TOKEN_PARAMETER};
+use crate::port_token::{SECURE_TOKEN_COOKIE, TOKEN_COOKIE, TOKEN_PARAMETER};
 use crate::problem::Problem;
 use crate::serve::Peer;
 
@@ -26,8 +28,12 @@ use crate::serve::Peer;
 pub struct Forwarded {
     /// The path that was taken away from the front, for programs that make links; nothing for host names.
     pub prefix: Option<String>,
+    /// When whoever asked may reach it no longer: a connection that was taken over (a WebSocket) is cut then.
+    pub until: Option<Timestamp>,
 }
 
+/// How long a connection outlives the token that opened it: clocks differ, and a last word takes a moment.
+const GRACE: Duration = Duration::from_secs(2);
 /// Linux's number for "nobody listens there".
 const ECONNREFUSED: i32 = 111;
 
@@ -59,16 +65,23 @@ pub async fn forward(session: Session, port: u16, mut request: Request, path: &s
     if answer.status() == StatusCode::SWITCHING_PROTOCOLS {
         let Some(client) = client else { return Err(bad_answer(port)) };
         let program = hyper::upgrade::on(&mut answer);
+        let left = forwarded.until.map(|until| Timestamp::now().until(until) + GRACE);
         tokio::spawn(async move {
             if let (Ok(client), Ok(program)) = tokio::join!(client, program) {
+                let (mut client, mut program) = (TokioIo::new(client), TokioIo::new(program));
                 // Either side may cut the line at any time; that is its end.
-                let _ = tokio::io::copy_bidirectional(&mut TokioIo::new(client), &mut TokioIo::new(program)).await;
+                let both = tokio::io::copy_bidirectional(&mut client, &mut program);
+                match left {
+                    Some(left) => drop(tokio::time::timeout(left, both).await),
+                    None => drop(both.await),
+                }
             }
         });
         headers::clean_upgrade(answer.headers_mut());
     } else {
         headers::clean_answer(answer.headers_mut());
     }
+    headers::hold_back_cookies(answer.headers_mut());
     Ok(answer.map(Body::new).into_response())
 }
 
@@ -89,10 +102,12 @@ fn bad_answer(port: u16) -> Problem {
 pub(crate) async fn answer_for_port(front: &Front, port: &PortHost, request: Request) -> Result<Response, Problem> {
     let query = request.uri().query();
     let in_query = query.and_then(|query| parameter(query, TOKEN_PARAMETER));
-    let caller = match headers::token(request.headers()).or(in_query.as_deref()) {
-        Some(token) => by_token(front, port, token)?,
-        None => (*front.gate.admit(request.headers()).await?.0).clone(),
-    };
+    let mut shown = headers::tokens(request.headers());
+    if shown.is_empty() {
+        shown.extend(in_query.as_deref());
+    }
+    let (caller, until) =
+        if shown.is_empty() { ((*front.gate.admit(request.headers()).await?.0).clone(), None) } else { by_token(front, port, &shown)? };
     let path = without_parameter(request.uri(), TOKEN_PARAMETER);
     if let Some(token) = in_query
         && (request.method() == Method::GET || request.method() == Method::HEAD)
@@ -101,19 +116,20 @@ pub(crate) async fn answer_for_port(front: &Front, port: &PortHost, request: Req
         return Ok(into_cookie(&request, &path, &token));
     }
     let session = front.service.open(&caller, &port.sandbox).await?;
-    forward(session, port.port, request, &path, &Forwarded::default()).await
+    forward(session, port.port, request, &path, &Forwarded { until, ..Forwarded::default() }).await
 }
 
-fn by_token(front: &Front, port: &PortHost, token: &str) -> Result<Caller, Problem> {
-    let grant = front.port_tokens.verify(&port.sandbox, port.port, token);
+fn by_token(front: &Front, port: &PortHost, shown: &[&str]) -> Result<(Caller, Option<Timestamp>), Problem> {
+    let grant = shown.iter().find_map(|token| front.port_tokens.verify(&port.sandbox, port.port, token));
     let grant = grant.ok_or_else(|| unauthorized("the token is not for this port, or it has expired; ask for a new one"))?;
-    Ok(Caller { key: grant.key, project: grant.project, scopes: [Scope::Use].into() })
+    Ok((Caller { key: grant.key, project: grant.project, scopes: [Scope::Use].into() }, Some(grant.expires_at)))
 }
 
 /// A token in an address would end up in histories and logs: it moves into a cookie that scripts cannot read.
 fn into_cookie(request: &Request, path: &str, token: &str) -> Response {
     let secure = request.extensions().get::<Peer>().is_some_and(|peer| peer.tls || peer.behind_proxy);
-    let cookie = format!("{TOKEN_COOKIE}={token}; Path=/; HttpOnly; SameSite=Lax{}", if secure { "; Secure" } else { "" });
+    let (name, only) = if secure { (SECURE_TOKEN_COOKIE, "; Secure") } else { (TOKEN_COOKIE, "") };
+    let cookie = format!("{name}={token}; Path=/; HttpOnly; SameSite=Lax{only}");
     (
         StatusCode::SEE_OTHER,
         [(header::LOCATION, path.to_owned()), (header::SET_COOKIE, cookie), (header::CACHE_CONTROL, "no-store".to_owned())],

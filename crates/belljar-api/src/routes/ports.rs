@@ -76,5 +76,5 @@ pub(crate) async fn proxy(sandbox: Opened, Port(number): Port, request: Request)
         path.push('?');
         path.push_str(query);
     }
-    forward(sandbox.session, number, request, &path, &Forwarded { prefix: Some(prefix) }).await
+    forward(sandbox.session, number, request, &path, &Forwarded { prefix: Some(prefix), until: None }).await
 }

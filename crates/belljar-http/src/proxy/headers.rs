@@ -5,7 +5,7 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
 
 use super::Forwarded;
 use crate::auth::KEY_HEADER;
-use crate::port_token::{TOKEN_COOKIE, TOKEN_HEADER};
+use crate::port_token::{SECURE_TOKEN_COOKIE, TOKEN_COOKIE, TOKEN_HEADER};
 use crate::serve::Peer;
 
 /// RFC 9110, 7.6.1, with the two that old programs send.
@@ -27,10 +27,33 @@ pub(super) fn upgrade_of(headers: &HeaderMap) -> Option<HeaderValue> {
     headers.get(header::UPGRADE).filter(|_| asks).cloned()
 }
 
-/// The port token in the header or the cookie.
-pub(super) fn token(headers: &HeaderMap) -> Option<&str> {
-    let in_header = headers.get(TOKEN_HEADER).and_then(|value| value.to_str().ok());
-    in_header.or_else(|| cookies(headers).find_map(|(name, value)| (name == TOKEN_COOKIE).then_some(value)))
+/// The port tokens that a request shows: the one in the header, or else all in cookies of that name. A neighbour below the same domain can add
+/// cookies to a browser, and must not be able to shut anybody out with a wrong one.
+pub(super) fn tokens(headers: &HeaderMap) -> Vec<&str> {
+    match headers.get(TOKEN_HEADER) {
+        Some(value) => vec![value.to_str().unwrap_or_default()],
+        None => cookies(headers).filter(|(name, _)| is_ours(name)).map(|(_, value)| value).collect(),
+    }
+}
+
+/// Whether a cookie is one of those that hold a token.
+fn is_ours(name: &str) -> bool {
+    name == TOKEN_COOKIE || name == SECURE_TOKEN_COOKIE
+}
+
+/// Takes cookies of ours out of a program's answer: only the server sets them.
+pub(super) fn hold_back_cookies(headers: &mut HeaderMap) {
+    let set: Vec<HeaderValue> = headers.get_all(header::SET_COOKIE).iter().cloned().collect();
+    let named_ours = |value: &HeaderValue| {
+        let text = String::from_utf8_lossy(value.as_bytes());
+        is_ours(text.split(['=', ';']).next().unwrap_or_default().trim())
+    };
+    if set.iter().any(named_ours) {
+        headers.remove(header::SET_COOKIE);
+        for value in set.into_iter().filter(|value| !named_ours(value)) {
+            headers.append(header::SET_COOKIE, value);
+        }
+    }
 }
 
 /// Makes a client's headers fit for a program.
@@ -77,18 +100,18 @@ pub(super) fn clean_upgrade(headers: &mut HeaderMap) {
 fn remove_credentials(headers: &mut HeaderMap) {
     headers.remove(TOKEN_HEADER);
     // A program may have keys of its own in the same headers; only ours are held back.
-    let is_ours = |value: &HeaderValue| {
+    let has_key = |value: &HeaderValue| {
         let text = String::from_utf8_lossy(value.as_bytes());
         text.split(|c: char| c.is_ascii_whitespace()).any(|word| word.starts_with("bj_") || word.starts_with("e2b_"))
     };
     for name in [header::AUTHORIZATION, KEY_HEADER] {
-        if headers.get_all(&name).iter().any(is_ours) {
+        if headers.get_all(&name).iter().any(has_key) {
             headers.remove(name);
         }
     }
-    if cookies(headers).any(|(name, _)| name == TOKEN_COOKIE) {
+    if cookies(headers).any(|(name, _)| is_ours(name)) {
         let kept: Vec<String> =
-            cookies(headers).filter(|(name, _)| *name != TOKEN_COOKIE).map(|(name, value)| format!("{name}={value}")).collect();
+            cookies(headers).filter(|(name, _)| !is_ours(name)).map(|(name, value)| format!("{name}={value}")).collect();
         headers.remove(header::COOKIE);
         if !kept.is_empty()
             && let Ok(value) = HeaderValue::from_str(&kept.join("; "))
@@ -167,10 +190,20 @@ mod tests {
             ("authorization", "Bearer bj_0123"),
             ("x-api-key", "e2b_0123"),
             ("x-belljar-token", "t"),
-            ("cookie", "a=1; belljar_token=t; b=2"),
+            ("cookie", "a=1; belljar_token=t; __Host-belljar_token=t; b=2"),
             ("accept", "*/*"),
         ];
         assert_eq!(prepared(&given, false), pairs(&[("accept", "*/*"), ("cookie", "a=1; b=2"), ("x-forwarded-for", "10.1.2.3")]));
+    }
+
+    #[test]
+    fn a_program_sets_no_cookie_of_ours() {
+        let mut headers = HeaderMap::new();
+        for value in ["a=1", " belljar_token=x; Domain=boxes.example", "__Host-belljar_token=x; Path=/; Secure", "b=belljar_token"] {
+            headers.append(header::SET_COOKIE, value.parse().unwrap());
+        }
+        hold_back_cookies(&mut headers);
+        assert_eq!(headers.get_all(header::SET_COOKIE).iter().collect::<Vec<_>>(), ["a=1", "b=belljar_token"]);
     }
 
     #[test]
