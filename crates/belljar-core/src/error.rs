@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use belljar_ports::{AuditError, EgressError, GuestError, RuntimeError, StoreError, TemplateError, VolumeError};
+use belljar_ports::{AuditError, EgressError, GuestError, RuntimeError, SecretsError, StoreError, TemplateError, VolumeError};
 use belljar_types::{
     BuildId, Invalid, IsolationClass, KeyId, Meter, ProjectId, SandboxEnd, SandboxId, SandboxState, Scope, TemplateName, VolumeName,
 };
@@ -169,6 +169,9 @@ pub enum CoreError {
     /// The sandbox could not be let out as its policy says.
     #[error("open the network of the sandbox")]
     Egress(#[from] EgressError),
+    /// A secret was not kept, found or forgotten.
+    #[error(transparent)]
+    Secrets(#[from] SecretsError),
     /// The engine failed.
     #[error("the engine failed")]
     Runtime(#[from] RuntimeError),
@@ -207,6 +210,8 @@ impl CoreError {
         match self {
             Self::Invalid(_) | Self::Guest(GuestError::Invalid(_)) | Self::Runtime(RuntimeError::Invalid(_)) => "invalid",
             Self::Template(TemplateError::Invalid(_)) | Self::Volume(VolumeError::Invalid(_)) => "invalid",
+            Self::Secrets(SecretsError::Invalid(_)) => "invalid",
+            Self::Secrets(SecretsError::Missing { .. }) => "secret_not_found",
             Self::NoVolume { .. } | Self::Volume(VolumeError::Absent { .. }) => "volume_not_found",
             Self::Store(StoreError::Absent { what: "volume", .. }) => "volume_not_found",
             Self::ExclusiveVolume { .. } | Self::Store(StoreError::VolumeInUse { .. }) => "volume_in_use",
@@ -246,7 +251,8 @@ impl CoreError {
             Self::Guest(_) => "guest_lost",
             Self::Store(StoreError::OverQuota { .. }) => "quota_exceeded",
             Self::Store(StoreError::KeyReused { .. }) => "idempotency_key_reused",
-            Self::Store(StoreError::Exists { .. }) => "exists",
+            Self::Store(StoreError::Exists { .. }) | Self::Secrets(SecretsError::Exists { .. }) => "exists",
+            Self::Secrets(_) => "secrets_failed",
             Self::Store(StoreError::Full) => "store_full",
             Self::Store(_) => "store_failed",
             Self::Template(TemplateError::Build { .. }) => "template_failed",
@@ -262,7 +268,7 @@ impl CoreError {
             "invalid" | "template_failed" | "start_failed" | "upload_failed" => ErrorClass::Invalid,
             "forbidden" => ErrorClass::Forbidden,
             "sandbox_not_found" | "snapshot_not_found" | "volume_not_found" | "template_not_found" | "build_not_found"
-            | "project_not_found" | "key_not_found" | "process_not_found" | "file_not_found" => ErrorClass::NotFound,
+            | "project_not_found" | "key_not_found" | "secret_not_found" | "process_not_found" | "file_not_found" => ErrorClass::NotFound,
             "wrong_state"
             | "build_started"
             | "sandbox_ended"
@@ -299,6 +305,7 @@ impl CoreError {
             | Self::Guest(GuestError::Invalid(invalid))
             | Self::Runtime(RuntimeError::Invalid(invalid))
             | Self::Template(TemplateError::Invalid(invalid))
+            | Self::Secrets(SecretsError::Invalid(invalid))
             | Self::Volume(VolumeError::Invalid(invalid)) => Some(invalid),
             _ => None,
         }

@@ -7,9 +7,11 @@
 mod activity;
 mod admission;
 mod asking;
+mod boundary;
 mod budgets;
 mod building;
 mod caller;
+mod changing;
 mod config;
 mod doctor;
 mod ending;
@@ -28,6 +30,7 @@ mod recording;
 mod recovery;
 mod repeating;
 mod request;
+mod secrets;
 mod service;
 mod session;
 mod shared;
@@ -47,7 +50,7 @@ pub use belljar_policy as policy;
 pub use belljar_ports::{
     AuditError, AuditPage, AuditQuery, AuditVerdict, BuildLine, ByteStream, Capabilities, Checkpoint, ContentStream, Cursor, EventStream,
     Family, FileContent, FileStream, Guest, GuestConnection, GuestError, Holder, Order, OutputStream, OwnedTemplate, Page, PageRequest,
-    RuntimeError, SandboxFilter, SearchStream, SnapshotCursor, SnapshotFilter, SnapshotKind, SnapshotPage, StoreError, Swept,
+    RuntimeError, SandboxFilter, SearchStream, SecretInfo, SnapshotCursor, SnapshotFilter, SnapshotKind, SnapshotPage, StoreError, Swept,
     TemplateError, TemplateSource, VolumeError, VolumeFile, VolumePage,
 };
 pub use building::{BuildBase, BuildPlan, BuildView, PlannedStep};

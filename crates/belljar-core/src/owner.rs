@@ -197,7 +197,7 @@ impl Owner {
 
     /// Takes up a sandbox that runs and that another server made.
     pub(crate) async fn take_up(&mut self, execution: &Execution, grace: Duration) -> Result<(), CoreError> {
-        self.shared.let_out(&self.runtime, &self.sandbox).await?;
+        self.shared.let_out_again(&self.runtime, &self.sandbox).await;
         match self.sandbox.state {
             SandboxState::Creating => self.start(execution.started_at.into()).await?,
             SandboxState::Running => {}
@@ -337,7 +337,7 @@ impl Owner {
             }
         })
         .await?;
-        if ruled && state == SandboxState::Running {
+        if ruled {
             self.shared.hold(&self.runtime, &self.sandbox).await?;
         }
         if rewound && state == SandboxState::Running {

@@ -56,7 +56,7 @@ impl Owner {
             self.shared.shut_in(&self.sandbox.id);
         }
         if let Err(failure) = self.runtime.pause(&self.sandbox.id, keep).await {
-            self.shared.let_out(&self.runtime, &self.sandbox).await?;
+            self.shared.let_out_again(&self.runtime, &self.sandbox).await;
             self.advance(SandboxState::Running, |sandbox| sandbox.pause = None).await?;
             return Err(failure.into());
         }
@@ -134,7 +134,7 @@ impl Owner {
 
     /// Lets it out, starts what its template starts if its processes were not kept, and records that it runs.
     pub(crate) async fn set_going(&mut self, execution: Execution, lease: Option<Duration>, place: Option<Place>) -> Result<(), CoreError> {
-        self.shared.let_out(&self.runtime, &self.sandbox).await?;
+        self.shared.let_out_again(&self.runtime, &self.sandbox).await;
         if self.boots_anew()
             && let Err(failure) = self.start_up(&execution.id).await
         {

@@ -7,12 +7,16 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use belljar_policy::{Enforcers, Format, Operator, Policy, PolicyError, enforcement, narrow, parse};
+use belljar_policy::{Enforcers, Format, Operator, Policy, PolicyError, enforcement, narrow, parse, profile};
 use belljar_ports::{Attached, Runtime};
-use belljar_types::{Invalid, IsolationClass, Limits, Network, PrivilegePolicy, ProjectId, Sandbox, SandboxId, TemplateName};
+use belljar_types::{Invalid, IsolationClass, Limits, Network, PrivilegePolicy, ProjectId, Sandbox, SandboxId, SandboxState, TemplateName};
+use tracing::warn;
 
 use crate::shared::Shared;
-use crate::{CoreError, CreateSandbox, trust};
+use crate::{CoreError, CreateSandbox, Service, chain, trust};
+
+/// The profile that lets out to every public address: what a filtered network without any policy is.
+const EVERYWHERE: &str = "open";
 
 /// The operator's policies.
 #[derive(Debug, Clone, Default)]
@@ -65,6 +69,10 @@ impl Shared {
     ) -> Result<Ruled, CoreError> {
         let lease = request.lease.unwrap_or(self.config.default_lease);
         let effective = self.config.policies.effective(project, template, request.policy.as_ref()).map_err(|error| error.as_invalid())?;
+        let effective = match effective {
+            None if request.network == Some(Network::Filtered) => Some(profile(EVERYWHERE).map_err(|error| error.as_invalid())?),
+            effective => effective,
+        };
         let Some(policy) = effective else {
             let network = request.network.unwrap_or_default();
             return Ok(Ruled {
@@ -78,7 +86,13 @@ impl Shared {
             });
         };
         self.check_enforced(&policy, class)?;
-        let network = if request.network == Some(Network::None) || !policy.has_network() { Network::None } else { Network::Filtered };
+        let network = match request.network {
+            Some(Network::None) => Network::None,
+            // Closed, with a cable on which that can be changed.
+            Some(Network::Filtered) if self.egress.is_some() => Network::Filtered,
+            _ if policy.has_network() => Network::Filtered,
+            _ => Network::None,
+        };
         let lifetime = policy.lifetime.unwrap_or_default();
         let most = |span: Option<belljar_policy::Span>| span.map(|span| span.0);
         let privilege =
@@ -132,11 +146,27 @@ impl Shared {
         }
     }
 
-    /// Holds a running sandbox to its policy as it is now.
+    /// The same for one that ran before. Its end must not be in its own hands: one that cannot be let out, or that spoiled the place where
+    /// certificates are, runs on with less.
+    pub(crate) async fn let_out_again(&self, runtime: &Arc<dyn Runtime>, sandbox: &Sandbox) {
+        if let Err(failure) = self.let_out(runtime, sandbox).await {
+            warn!(sandbox = %sandbox.id, error = chain(&failure), "a sandbox could not be let out as its policy says; it runs on with less");
+        }
+    }
+
+    /// Holds a sandbox to its policy as it is now. One that stands still is cut off; it is let out again when it goes on.
     pub(crate) async fn hold(&self, runtime: &Arc<dyn Runtime>, sandbox: &Sandbox) -> Result<(), CoreError> {
-        match &self.egress {
-            Some(egress) => make_trusted(runtime, sandbox, egress.change(sandbox).await?).await,
-            None => Ok(()),
+        let Some(egress) = &self.egress else { return Ok(()) };
+        if sandbox.state != SandboxState::Running {
+            egress.detach(&sandbox.id);
+            return Ok(());
+        }
+        match egress.change(sandbox).await {
+            Ok(attached) => make_trusted(runtime, sandbox, attached).await,
+            Err(failure) => {
+                egress.detach(&sandbox.id);
+                Err(failure.into())
+            }
         }
     }
 
@@ -152,6 +182,22 @@ async fn make_trusted(runtime: &Arc<dyn Runtime>, sandbox: &Sandbox, attached: A
     match attached.certificate {
         Some(certificate) => Ok(trust::install(&runtime.guest(&sandbox.id).await?, &certificate).await?),
         None => Ok(()),
+    }
+}
+
+impl Service {
+    /// Whether sandboxes can be let out through the proxy here.
+    pub fn filters(&self) -> bool {
+        self.shared.egress.is_some()
+    }
+
+    /// The most that a sandbox may be let out to: what its project and its template may, or everywhere.
+    pub fn widest(&self, sandbox: &Sandbox) -> Result<Policy, CoreError> {
+        let above = self.shared.config.policies.effective(&sandbox.project, &sandbox.template, None).map_err(|error| error.as_invalid())?;
+        match above {
+            Some(policy) => Ok(policy),
+            None => profile(EVERYWHERE).map_err(|error| error.as_invalid().into()),
+        }
     }
 }
 

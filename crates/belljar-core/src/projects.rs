@@ -95,7 +95,13 @@ impl Service {
         let action = access("remove_project", id.as_str());
         let removing = async {
             self.shared.cool_all(id).await;
-            Ok(self.shared.store.remove_project(id).await?)
+            self.shared.store.remove_project(id).await?;
+            // A project of the same name that comes after it has none of them.
+            let project = id.clone();
+            if self.shared.secrets.is_some() {
+                self.in_the_vault(move |secrets| secrets.forget(&project)).await?;
+            }
+            Ok(())
         };
         self.recorded(caller, None, action, removing).await?;
         self.keys.forget_all();

@@ -160,6 +160,7 @@ async fn take_over(shared: &Arc<Shared>, runtime: Arc<dyn Runtime>, sandbox: San
 
 /// Goes on where the server before was: with what a template starts in a sandbox before it runs.
 async fn finish_start(shared: Arc<Shared>, mut owner: Owner, execution: Execution) {
+    shared.let_out_again(&owner.runtime, &owner.sandbox).await;
     if let Err(failure) = owner.start_up(&execution.id).await {
         let (id, detail) = (&owner.sandbox.id, chain(&failure));
         error!(sandbox = %id, error = detail, "a sandbox that was taken over did not start");

@@ -35,7 +35,8 @@ pub struct CreateSandbox {
     pub isolation: Option<IsolationRequest>,
     /// What it may use.
     pub limits: PartialLimits,
-    /// What its slot lets through; what its policy says when unset, and nothing without one.
+    /// What its slot lets through; what its policy says when unset, and nothing without one. Filtered without any policy is out to all public
+    /// addresses.
     pub network: Option<Network>,
     /// What it may do, within what its project and its template may.
     pub policy: Option<Policy>,

@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use belljar_ports::{
-    Audit, Capacity, Egress, Once, Page, PageRequest, Runtime, SandboxFilter, SnapshotKind, Store, StoreError, Tallies, Templates, Volumes,
+    Audit, Capacity, Egress, Once, Page, PageRequest, Runtime, SandboxFilter, Secrets, SnapshotKind, Store, StoreError, Tallies, Templates,
+    Volumes,
 };
 use belljar_types::{
     AuditAction, EngineReport, ExecutionId, Phase, Sandbox, SandboxId, SandboxSpec, SandboxState, Scope, Template, Timestamp, Usage,
@@ -19,7 +20,7 @@ use crate::recorded::{Recorded, Witness};
 use crate::recording::{actor, event, outcome, word_for};
 use crate::request::{CreateSandbox, Lease, SandboxChange};
 use crate::shared::{Engine, Handle, Shared};
-use crate::{Caller, CoreError, Denied, ServiceConfig, Session, Statistics, choose_class, recovery};
+use crate::{Caller, CoreError, Denied, ServiceConfig, Session, Statistics, boundary, choose_class, recovery};
 
 /// What a service is built from.
 pub struct Parts {
@@ -39,6 +40,8 @@ pub struct Parts {
     pub audit: Arc<dyn Audit>,
     /// What lets them out; without it no policy with a network is taken.
     pub egress: Option<Arc<dyn Egress>>,
+    /// Who keeps the secrets that are added to their requests.
+    pub secrets: Option<Arc<dyn Secrets>>,
     /// What the operator decided.
     pub config: ServiceConfig,
 }
@@ -68,6 +71,9 @@ impl Service {
         let epoch = parts.store.begin_epoch().await?;
         let meters = Meters::load(&*parts.store, Arc::clone(&parts.tallies)).await?;
         let shared = Arc::new(Shared::new(parts, engines, meters, epoch));
+        if let Some(events) = shared.egress.as_ref().and_then(|egress| egress.events()) {
+            tokio::spawn(boundary::watch(events, shared.audit.clone()));
+        }
         recovery::recover(&shared).await?;
         let service = Arc::new(Self { shared, keys: Keys::default() });
         service.give_up_builds().await;
@@ -222,18 +228,6 @@ impl Service {
             }
         }
         self.ended_or_away(caller, id).await
-    }
-
-    /// Sets how long a sandbox lives from now on.
-    pub async fn set_lease(&self, caller: &Caller, id: &SandboxId, lease: Lease) -> Result<Arc<Sandbox>, CoreError> {
-        self.update(caller, id, SandboxChange { lease: Some(lease), ..SandboxChange::default() }).await
-    }
-
-    /// Changes a sandbox, all at once or not at all.
-    pub async fn update(&self, caller: &Caller, id: &SandboxId, change: SandboxChange) -> Result<Arc<Sandbox>, CoreError> {
-        caller.require(Scope::Use)?;
-        change.validate(&self.shared.config)?;
-        self.order(caller, id, "change it", |reply| Order::Change(change, reply)).await
     }
 
     /// Stops a sandbox where it stands. With `keep` = memory its processes go on when it is resumed, otherwise it boots anew on its files.

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use belljar_ports::{Egress, Runtime, Store, StoreError, Templates, Volumes};
+use belljar_ports::{Egress, Runtime, Secrets, Store, StoreError, Templates, Volumes};
 use belljar_types::{EngineReport, Epoch, IsolationClass, Sandbox, SandboxId};
 use tokio::sync::{Notify, mpsc, watch};
 use tokio_util::task::TaskTracker;
@@ -45,6 +45,7 @@ pub(crate) struct Shared {
     pub(crate) templates: Arc<dyn Templates>,
     pub(crate) volumes: Arc<dyn Volumes>,
     pub(crate) egress: Option<Arc<dyn Egress>>,
+    pub(crate) secrets: Option<Arc<dyn Secrets>>,
     pub(crate) admission: Arc<Admission>,
     pub(crate) audit: Recorder,
     pub(crate) meters: Arc<Meters>,
@@ -74,6 +75,7 @@ impl Shared {
             templates: parts.templates,
             volumes: parts.volumes,
             egress: parts.egress,
+            secrets: parts.secrets,
             meters: Arc::new(meters),
             config: parts.config,
             epoch,

@@ -31,7 +31,8 @@ pub(crate) fn variables(policy: &Policy, mut env: BTreeMap<String, String>) -> B
     let reads =
         policy.network.as_ref().is_some_and(|network| network.allow.iter().chain(&network.deny).any(belljar_policy::Rule::reads_requests));
     let secrets = policy.secrets.as_deref().unwrap_or_default();
-    if reads || !secrets.is_empty() {
+    let sets = policy.headers.as_ref().is_some_and(|headers| !headers.is_empty());
+    if reads || sets || !secrets.is_empty() {
         for (name, value) in VARIABLES {
             env.entry(name.to_owned()).or_insert_with(|| value.to_owned());
         }

@@ -5,6 +5,7 @@ mod filesystem;
 mod interpreter;
 mod process;
 mod sandbox;
+mod secret;
 mod snapshot;
 mod template;
 mod volume;
@@ -19,8 +20,9 @@ pub(crate) use filesystem::{
 pub(crate) use interpreter::{ContextDto, Execute, NewContext};
 pub(crate) use process::{Input, OfProcess, PtySizeDto, Selector, SendInput, SendSignal, Start, StreamInput, Update};
 pub(crate) use sandbox::{
-    Connect, ListQuery, Metric, MetricsQuery, NetworkDto, NewSandbox, Pause, Refresh, SandboxDetail, SandboxDto, Timeout,
+    Connect, ListQuery, Metric, MetricsQuery, NetworkDto, NetworkRule, NewSandbox, Pause, Refresh, SandboxDetail, SandboxDto, Timeout,
 };
+pub(crate) use secret::{NewSecret, SecretDto, SecretQuery, SecretUpdate};
 pub(crate) use snapshot::{ForkDto, ForkErrorDto, NewFork, NewSnapshot, SnapshotDto, SnapshotQuery};
 pub(crate) use template::{TemplateAlias, TemplateDto};
 pub(crate) use volume::{ContentQuery, EntryPatch, EntryStat, NewVolume, VolumeAndToken, VolumeDto, VolumeMountDto};

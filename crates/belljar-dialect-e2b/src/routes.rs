@@ -16,6 +16,7 @@ mod metrics;
 mod pauses;
 mod process;
 mod sandboxes;
+mod secrets;
 mod signature;
 mod snapshots;
 mod tags;

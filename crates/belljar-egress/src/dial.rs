@@ -42,13 +42,13 @@ impl std::fmt::Display for To {
 /// Why there is no connection.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum NoConnection {
-    #[error("it could not be resolved: {0}")]
+    #[error("could not be resolved: {0}")]
     Unresolved(io::Error),
-    #[error("it has no address")]
+    #[error("has no address")]
     Nowhere,
-    #[error("its address {address} is {what}, which no rule opens")]
+    #[error("has the address {address}, which is {what} and which no rule opens")]
     Closed { address: IpAddr, what: String },
-    #[error("it could not be reached: {0}")]
+    #[error("could not be reached: {0}")]
     Unreachable(io::Error),
 }
 

@@ -8,10 +8,10 @@ use std::time::Duration;
 use rustix::net::sockopt::{ip_original_dst, set_socket_linger};
 use tokio::net::{TcpListener, TcpStream};
 
+use crate::EventKind;
 use crate::book::stands_for_a_name;
 use crate::dial::To;
 use crate::entrance;
-use crate::event::EventKind;
 use crate::session::{Session, Sessions};
 use crate::way::{Outside, Way};
 

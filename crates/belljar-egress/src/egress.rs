@@ -2,7 +2,7 @@
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use belljar_linux::netns::Netns;
@@ -14,10 +14,10 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio_rustls::rustls::pki_types::CertificateDer;
 
+use crate::Event;
 use crate::dns::{Resolver, serve_tcp, serve_udp};
 use crate::door;
 use crate::error::EgressError;
-use crate::event::Event;
 use crate::inspect::client_config;
 use crate::secrets::SecretKeeper;
 use crate::session::{Session, Sessions};
@@ -71,13 +71,14 @@ pub struct Egress {
     operator: Arc<Operator>,
     lodge: Arc<dyn Lodge>,
     events: mpsc::Sender<Event>,
+    told: Mutex<Option<mpsc::Receiver<Event>>>,
     abilities: EgressAbilities,
     tasks: Vec<JoinHandle<()>>,
 }
 
 impl Egress {
-    /// Opens the listeners. From now on whoever is attached has a way out. The other half is what happens there, for whoever keeps a record.
-    pub fn open(config: EgressConfig) -> Result<(Arc<Self>, mpsc::Receiver<Event>), EgressError> {
+    /// Opens the listeners. From now on whoever is attached has a way out.
+    pub fn open(config: EgressConfig) -> Result<Arc<Self>, EgressError> {
         let (events, told) = mpsc::channel(EVENTS);
         let sessions = Arc::new(Sessions::default());
         let uplink = config.uplink.as_deref().map(Netns::open).transpose().map_err(EgressError::Uplink)?;
@@ -100,7 +101,8 @@ impl Egress {
             tokio::spawn(serve_tcp(names, Arc::clone(&sessions))),
             tokio::spawn(serve_udp(datagrams, Arc::clone(&sessions))),
         ];
-        Ok((Arc::new(Self { sessions, operator: config.operator, lodge: config.lodge, events, abilities, tasks }), told))
+        let told = Mutex::new(Some(told));
+        Ok(Arc::new(Self { sessions, operator: config.operator, lodge: config.lodge, events, told, abilities, tasks }))
     }
 
     /// Lets a sandbox out as its policy says; before, and after [`Egress::detach`], nothing of it gets anywhere.
@@ -145,6 +147,11 @@ impl Egress {
         self.sessions.of(id).map(|(_, session)| session.traffic())
     }
 
+    /// What happens at the boundary, for the one who asks first.
+    pub fn events(&self) -> Option<mpsc::Receiver<Event>> {
+        self.told.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
     fn compile(&self, id: &SandboxId, policy: &str) -> Result<Arc<Compiled>, EgressError> {
         let compiled = parse(policy, Format::Json).and_then(|policy| Compiled::new(&policy, &self.operator));
         compiled.map(Arc::new).map_err(|source| EgressError::Policy { id: id.clone(), source })
@@ -176,6 +183,10 @@ impl belljar_ports::Egress for Egress {
 
     fn traffic(&self, id: &SandboxId) -> Option<Traffic> {
         Egress::traffic(self, id)
+    }
+
+    fn events(&self) -> Option<mpsc::Receiver<Event>> {
+        Egress::events(self)
     }
 }
 

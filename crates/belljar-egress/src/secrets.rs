@@ -2,11 +2,11 @@
 //!
 //! Only inside TLS to a host whose certificate was verified, only to exact hosts, and only in the header that the policy names.
 
-use belljar_policy::{NamePattern, PortRange, SecretRule, plain_path};
+use belljar_policy::{Compiled, HeaderRule, NamePattern, PortRange, SecretRule, plain_path};
 use belljar_types::{ProjectId, Secret};
 
+use crate::EventKind;
 use crate::dial::To;
-use crate::event::EventKind;
 use crate::http::Head;
 use crate::way::Way;
 
@@ -18,6 +18,16 @@ pub trait SecretKeeper: Send + Sync {
 
 /// A secret that went out with a request: whatever comes back must not show it.
 pub(crate) type Used = Vec<Secret<String>>;
+
+/// Puts the headers into a request that the policy wants there, in place of the program's own.
+pub(crate) fn set_headers(way: &Way, head: &mut Head) {
+    let policy = way.session.policy();
+    for rule in policy.headers().iter().filter(|rule| is_at(rule, &way.to, way.port)) {
+        let header = rule.header.to_ascii_lowercase();
+        head.headers.retain(|(name, _)| *name != header);
+        head.headers.push((header, rule.value.clone().into_bytes()));
+    }
+}
 
 /// Puts the secrets of a request into it; says why the request cannot be sent if one is missing or two would fight.
 pub(crate) fn add(way: &Way, head: &mut Head) -> Result<Used, String> {
@@ -44,15 +54,24 @@ pub(crate) fn add(way: &Way, head: &mut Head) -> Result<Used, String> {
     Ok(used)
 }
 
-/// Whether secrets go to this host at all: then its requests have to be read.
-pub(crate) fn concern(rules: &[SecretRule], to: &To, port: u16) -> bool {
-    rules.iter().any(|rule| is_for(rule, to, port))
+/// Whether secrets or headers go to this host at all: then its requests have to be read.
+pub(crate) fn concern(policy: &Compiled, to: &To, port: u16) -> bool {
+    policy.secrets().iter().any(|rule| is_for(rule, to, port)) || policy.headers().iter().any(|rule| is_at(rule, to, port))
+}
+
+fn is_at(rule: &HeaderRule, to: &To, port: u16) -> bool {
+    let at_port = if rule.ports.is_empty() { port == 80 || port == 443 } else { rule.ports.iter().any(|range| range.contains(port)) };
+    at_port && is_one_of(&rule.hosts, to)
+}
+
+fn is_one_of(hosts: &[NamePattern], to: &To) -> bool {
+    let To::Name(name) = to else { return false };
+    hosts.iter().any(|host| matches!(host, NamePattern::Exact(known) if known == name))
 }
 
 fn is_for(rule: &SecretRule, to: &To, port: u16) -> bool {
-    let To::Name(name) = to else { return false };
     let at_port = if rule.ports.is_empty() { port == 443 } else { rule.ports.iter().any(|range: &PortRange| range.contains(port)) };
-    at_port && rule.hosts.iter().any(|host| matches!(host, NamePattern::Exact(known) if known == name))
+    at_port && is_one_of(&rule.hosts, to)
 }
 
 fn applies(rule: &SecretRule, way: &Way, head: &Head) -> bool {

@@ -14,8 +14,8 @@ use tokio_util::sync::CancellationToken;
 use crate::authority::{Authority, AuthorityError};
 use crate::book::Book;
 use crate::counts::{Counts, Direction};
-use crate::event::{Event, EventKind};
 use crate::pace::Pace;
+use crate::{Event, EventKind};
 
 /// Connections at one time when the policy does not say.
 const CONNECTIONS: u32 = 256;
@@ -100,7 +100,12 @@ impl Session {
     pub(crate) fn address_of(&self, name: &HostName) -> Option<Ipv4Addr> {
         let policy = self.policy();
         let written_out = policy.exact_names().binary_search_by(|known| (**known).cmp(name.as_str())).is_ok();
-        let most = (!written_out).then(|| policy.limits().names_per_minute.unwrap_or(NAMES_PER_MINUTE));
+        let most = match policy.limits().names_per_minute {
+            _ if written_out => None,
+            // Who may reach everybody needs no names to tell anybody anything.
+            None if policy.allows_the_rest() => None,
+            most => Some(most.unwrap_or(NAMES_PER_MINUTE)),
+        };
         let found = self.book().address(name, most);
         if found.is_none() {
             self.tell(
@@ -149,12 +154,13 @@ impl Session {
         self.counts.spent(limits.sent.map(|size| size.0), limits.received.map(|size| size.0))
     }
 
-    /// Tells whoever keeps a record. A record keeper that is too slow loses events, never packets; what is lost is counted there.
+    /// Tells whoever keeps a record. A record keeper that is too slow loses events, never packets.
     pub(crate) fn tell(&self, kind: EventKind, destination: &str, port: u16, rule: &str, reason: &str) {
         if matches!(kind, EventKind::Denied | EventKind::RequestDenied | EventKind::NameDenied) {
             self.counts.refused.fetch_add(1, Ordering::Relaxed);
         }
         let event = Event {
+            project: self.project.clone(),
             sandbox: self.sandbox.clone(),
             kind,
             destination: escape_untrusted(destination.as_bytes()),

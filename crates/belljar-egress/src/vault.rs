@@ -1,24 +1,40 @@
 //! Secrets on disk, sealed with AES-256-GCM under a key from a file of its own. What is sealed names its project and itself, so that no file can
 //! stand in for another. Values leave this module as [`Secret`] and are opened when a request needs them, not before.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 use belljar_linux::private_file;
-use belljar_types::{ProjectId, Secret};
+use belljar_ports::{Before, SecretInfo, Secrets, SecretsError};
+use belljar_types::{Invalid, ProjectId, Secret, Timestamp, hex};
 use ring::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 
 use crate::secrets::SecretKeeper;
 
 const KEY: usize = 32;
 const LONGEST: usize = 8 << 10;
+const LONGEST_NAME: usize = 128;
+/// What a secret's owner may say about it.
+const MOST_METADATA: usize = 32;
+const LARGEST_METADATA: usize = 8 << 10;
 
 /// All secrets of a server.
 pub struct Vault {
     directory: PathBuf,
     key: LessSafeKey,
+    /// Held by whoever changes something: what is read before is what is replaced.
+    changing: Mutex<()>,
+}
+
+/// What is sealed.
+#[derive(serde::Serialize, serde::Deserialize)]
+struct Kept {
+    value: String,
+    info: SecretInfo,
 }
 
 impl Vault {
@@ -35,77 +51,151 @@ impl Vault {
             Err(error) => return Err(error),
         }
         let key = UnboundKey::new(&AES_256_GCM, &bytes).map_err(|_| io::Error::other("the key cannot be used"))?;
-        Ok(Self { directory: directory.to_owned(), key: LessSafeKey::new(key) })
+        Ok(Self { directory: directory.to_owned(), key: LessSafeKey::new(key), changing: Mutex::default() })
     }
 
-    /// Keeps a secret, in place of one of the same name.
-    pub fn put(&self, project: &ProjectId, name: &str, value: &Secret<String>) -> io::Result<()> {
-        let path = self.path(project, name)?;
-        let text = value.reveal();
-        if text.is_empty() || text.len() > LONGEST || !text.bytes().all(|b| (0x20..0x7f).contains(&b)) {
-            return Err(io::Error::new(
-                io::ErrorKind::InvalidInput,
-                "a secret is 1 to 8192 visible ASCII characters: it is sent in a header",
-            ));
-        }
-        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(self.directory.join(project.as_str()))?;
+    fn write(&self, project: &ProjectId, name: &str, kept: &Kept) -> io::Result<()> {
+        let place = self.directory.join(project.as_str());
+        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&place)?;
         let mut nonce = [0; NONCE_LEN];
         getrandom::fill(&mut nonce).map_err(io::Error::other)?;
-        let mut sealed = text.as_bytes().to_vec();
-        let about = Aad::from(format!("{project}/{name}"));
+        let mut sealed = serde_json::to_vec(kept).map_err(io::Error::other)?;
         self.key
-            .seal_in_place_append_tag(Nonce::assume_unique_for_key(nonce), about, &mut sealed)
+            .seal_in_place_append_tag(Nonce::assume_unique_for_key(nonce), about(project, name), &mut sealed)
             .map_err(|_| io::Error::other("the secret cannot be sealed"))?;
-        private_file::write_whole(&path, &[&nonce[..], &sealed].concat())
+        private_file::write_whole(&place.join(name), &[&nonce[..], &sealed].concat())
     }
 
-    /// The names of a project's secrets, sorted.
-    pub fn names(&self, project: &ProjectId) -> io::Result<Vec<String>> {
+    /// `None` if there is none, or one that does not open.
+    fn read(&self, project: &ProjectId, name: &str) -> Option<Kept> {
+        check_name(name).ok()?;
+        let mut bytes = std::fs::read(self.directory.join(project.as_str()).join(name)).ok()?;
+        let nonce: [u8; NONCE_LEN] = *bytes.first_chunk()?;
+        let opened = self.key.open_within(Nonce::assume_unique_for_key(nonce), about(project, name), &mut bytes, NONCE_LEN..).ok()?;
+        serde_json::from_slice(opened).ok()
+    }
+
+    fn change(&self) -> std::sync::MutexGuard<'_, ()> {
+        self.changing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn about(project: &ProjectId, name: &str) -> Aad<String> {
+    Aad::from(format!("belljar secret 2: {project}/{name}"))
+}
+
+impl Secrets for Vault {
+    fn put(
+        &self,
+        project: &ProjectId,
+        name: &str,
+        value: &Secret<String>,
+        metadata: Option<BTreeMap<String, String>>,
+        before: Before,
+    ) -> Result<SecretInfo, SecretsError> {
+        check_name(name)?;
+        check_value(value.reveal())?;
+        metadata.as_ref().map_or(Ok(()), check_metadata)?;
+        let _alone = self.change();
+        let now = Timestamp::now();
+        let info = match (self.read(project, name), before) {
+            (Some(_), Before::Nothing) => return Err(SecretsError::Exists { name: name.to_owned() }),
+            (None, Before::Older) => return Err(SecretsError::Missing { name: name.to_owned() }),
+            (Some(Kept { info, .. }), _) => {
+                SecretInfo { version: info.version + 1, metadata: metadata.unwrap_or(info.metadata), updated_at: now, ..info }
+            }
+            (None, _) => {
+                let metadata = metadata.unwrap_or_default();
+                SecretInfo { id: fresh_id(), name: name.to_owned(), version: 1, metadata, created_at: now, updated_at: now }
+            }
+        };
+        let kept = Kept { value: value.reveal().clone(), info };
+        self.write(project, name, &kept).map_err(|source| disk("write", project, source))?;
+        Ok(kept.info)
+    }
+
+    fn all(&self, project: &ProjectId) -> Result<Vec<SecretInfo>, SecretsError> {
         let entries = match std::fs::read_dir(self.directory.join(project.as_str())) {
             Ok(entries) => entries,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-            Err(error) => return Err(error),
+            Err(source) => return Err(disk("read", project, source)),
         };
-        let mut names: Vec<String> =
-            entries.flatten().filter_map(|entry| entry.file_name().into_string().ok()).filter(|name| is_name(name)).collect();
-        names.sort();
-        Ok(names)
+        let names = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
+        let mut found: Vec<SecretInfo> = names.filter_map(|name| self.read(project, &name)).map(|kept| kept.info).collect();
+        found.sort_by(|one, other| one.name.cmp(&other.name));
+        Ok(found)
     }
 
-    /// Forgets a secret. `false` if there was none.
-    pub fn remove(&self, project: &ProjectId, name: &str) -> io::Result<bool> {
-        match std::fs::remove_file(self.path(project, name)?) {
-            Ok(()) => Ok(true),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
-            Err(error) => Err(error),
+    fn remove(&self, project: &ProjectId, name: &str) -> Result<(), SecretsError> {
+        check_name(name)?;
+        let _alone = self.change();
+        match std::fs::remove_file(self.directory.join(project.as_str()).join(name)) {
+            Ok(()) => Ok(()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Err(SecretsError::Missing { name: name.to_owned() }),
+            Err(source) => Err(disk("remove", project, source)),
         }
     }
 
-    fn path(&self, project: &ProjectId, name: &str) -> io::Result<PathBuf> {
-        if !is_name(name) {
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, "the name of a secret is 1 to 64 letters, digits, - and _"));
+    fn forget(&self, project: &ProjectId) -> Result<(), SecretsError> {
+        let _alone = self.change();
+        match std::fs::remove_dir_all(self.directory.join(project.as_str())) {
+            Err(source) if source.kind() != io::ErrorKind::NotFound => Err(disk("remove", project, source)),
+            _ => Ok(()),
         }
-        Ok(self.directory.join(project.as_str()).join(name))
     }
 }
 
 impl SecretKeeper for Vault {
     fn reveal(&self, project: &ProjectId, name: &str) -> Option<Secret<String>> {
-        let mut bytes = std::fs::read(self.path(project, name).ok()?).ok()?;
-        let nonce: [u8; NONCE_LEN] = *bytes.first_chunk()?;
-        let about = Aad::from(format!("{project}/{name}"));
-        let plain = self.key.open_within(Nonce::assume_unique_for_key(nonce), about, &mut bytes, NONCE_LEN..).ok()?;
-        String::from_utf8(plain.to_vec()).ok().map(Secret::new)
+        self.read(project, name).map(|kept| Secret::new(kept.value))
     }
 }
 
-fn is_name(name: &str) -> bool {
-    (1..=64).contains(&name.len()) && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_')
+fn disk(operation: &'static str, project: &ProjectId, source: io::Error) -> SecretsError {
+    SecretsError::Disk { operation, project: project.clone(), source }
+}
+
+fn fresh_id() -> String {
+    let mut bytes = [0; 16];
+    // Without randomness there would be no key either.
+    let _ = getrandom::fill(&mut bytes);
+    format!("sec_{}", hex(&bytes))
+}
+
+fn check_name(name: &str) -> Result<(), Invalid> {
+    let plain = (1..=LONGEST_NAME).contains(&name.len()) && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_');
+    if plain && !name.starts_with("sec_") {
+        return Ok(());
+    }
+    Err(Invalid::new("name", format!("1 to {LONGEST_NAME} letters, digits, - and _, not beginning with sec_"), name))
+}
+
+/// What was given is never told.
+fn check_value(value: &str) -> Result<(), Invalid> {
+    if (1..=LONGEST).contains(&value.len()) && value.bytes().all(|b| (0x20..0x7f).contains(&b)) {
+        return Ok(());
+    }
+    let expected = format!("1 to {LONGEST} visible ASCII characters, because it is sent in a header");
+    Err(Invalid::new("value", expected, format!("{} bytes", value.len())))
+}
+
+fn check_metadata(metadata: &BTreeMap<String, String>) -> Result<(), Invalid> {
+    let bytes: usize = metadata.iter().map(|(key, value)| key.len() + value.len()).sum();
+    let each = metadata.iter().all(|(key, value)| (1..=128).contains(&key.len()) && value.len() <= 1024);
+    if metadata.len() <= MOST_METADATA && bytes <= LARGEST_METADATA && each {
+        return Ok(());
+    }
+    let expected = format!("at most {MOST_METADATA} entries of 128 and 1024 bytes, {LARGEST_METADATA} in all");
+    Err(Invalid::new("metadata", expected, format!("{} entries, {bytes} bytes", metadata.len())))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn put(vault: &Vault, project: &ProjectId, name: &str, value: &str) -> Result<SecretInfo, SecretsError> {
+        vault.put(project, name, &Secret::new(value.to_owned()), None, Before::Either)
+    }
 
     #[test]
     fn a_secret_is_sealed_on_disk_and_cannot_stand_in_for_another() {
@@ -113,9 +203,9 @@ mod tests {
         let (directory, key) = (place.path().join("secrets"), place.path().join("key"));
         let (mine, other): (ProjectId, ProjectId) = ("mine".parse().unwrap(), "other".parse().unwrap());
         let vault = Vault::open(&directory, &key).unwrap();
-        vault.put(&mine, "model-key", &Secret::new("s3cret-value".to_owned())).unwrap();
+        put(&vault, &mine, "model-key", "s3cret-value").unwrap();
         assert_eq!(vault.reveal(&mine, "model-key").unwrap().reveal(), "s3cret-value");
-        assert_eq!(vault.names(&mine).unwrap(), ["model-key"]);
+        assert_eq!(vault.all(&mine).unwrap().len(), 1);
         let on_disk = std::fs::read(directory.join("mine/model-key")).unwrap();
         assert!(!on_disk.windows(6).any(|part| part == b"s3cret"));
         // Put where another is looked for, it opens nothing.
@@ -126,10 +216,31 @@ mod tests {
         // Another key opens nothing; the same key opens it again.
         assert!(Vault::open(&directory, &place.path().join("another-key")).unwrap().reveal(&mine, "model-key").is_none());
         assert_eq!(Vault::open(&directory, &key).unwrap().reveal(&mine, "model-key").unwrap().reveal(), "s3cret-value");
-        for name in ["", "../x", "a/b", "a.b"] {
-            assert!(vault.put(&mine, name, &Secret::new("x".to_owned())).is_err(), "{name}");
+        for name in ["", "../x", "a/b", "a.b", "sec_x"] {
+            assert!(put(&vault, &mine, name, "x").is_err(), "{name}");
         }
-        assert!(vault.put(&mine, "x", &Secret::new("a\r\nb".to_owned())).is_err());
-        assert!(vault.remove(&mine, "model-key").unwrap() && !vault.remove(&mine, "model-key").unwrap());
+        let told = put(&vault, &mine, "x", "hidden\r\nb").unwrap_err().to_string();
+        assert!(!told.contains("hidden"), "{told}");
+    }
+
+    #[test]
+    fn a_new_value_keeps_the_rest_and_what_is_forgotten_is_gone() {
+        let place = tempfile::tempdir().unwrap();
+        let vault = Vault::open(&place.path().join("secrets"), &place.path().join("key")).unwrap();
+        let mine: ProjectId = "mine".parse().unwrap();
+        let value = |text: &str| Secret::new(text.to_owned());
+        let words = BTreeMap::from([("env".to_owned(), "test".to_owned())]);
+        let first = vault.put(&mine, "a", &value("one"), Some(words.clone()), Before::Nothing).unwrap();
+        assert!(matches!(vault.put(&mine, "a", &value("x"), None, Before::Nothing), Err(SecretsError::Exists { .. })));
+        assert!(matches!(vault.put(&mine, "b", &value("x"), None, Before::Older), Err(SecretsError::Missing { .. })));
+        let second = vault.put(&mine, "a", &value("two"), None, Before::Older).unwrap();
+        assert_eq!((second.id, second.version, second.metadata), (first.id, 2, words));
+        assert_eq!(vault.reveal(&mine, "a").unwrap().reveal(), "two");
+        vault.remove(&mine, "a").unwrap();
+        assert!(matches!(vault.remove(&mine, "a"), Err(SecretsError::Missing { .. })));
+        put(&vault, &mine, "c", "x").unwrap();
+        vault.forget(&mine).unwrap();
+        vault.forget(&mine).unwrap();
+        assert!(vault.all(&mine).unwrap().is_empty() && vault.reveal(&mine, "c").is_none());
     }
 }

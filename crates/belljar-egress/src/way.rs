@@ -9,10 +9,10 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_rustls::rustls::ClientConfig;
 
+use crate::EventKind;
 use crate::dial::{To, dial};
 use crate::dns::Resolver;
 use crate::door::Fuse;
-use crate::event::EventKind;
 use crate::hello::read_hello;
 use crate::http;
 use crate::inspect;
@@ -64,7 +64,7 @@ impl Way {
     pub(crate) fn decide(&self, http: Option<HttpRequest<'_>>) -> Decision {
         let policy = self.session.policy();
         let decision = Decision::of(&decide(&policy, &Request { http, ..Request::connection(self.to.destination(), self.port) }));
-        Decision { inspect: decision.inspect || secrets::concern(policy.secrets(), &self.to, self.port), ..decision }
+        Decision { inspect: decision.inspect || secrets::concern(&policy, &self.to, self.port), ..decision }
     }
 
     pub(crate) fn tell(&self, kind: EventKind, rule: &str, reason: &str) {

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use crate::address::masked;
-use crate::document::{NetworkLimits, Policy, Protocol, Rule, Scheme, SecretRule, Stance};
+use crate::document::{HeaderRule, NetworkLimits, Policy, Protocol, Rule, Scheme, SecretRule, Stance};
 use crate::table::Table;
 use crate::{NamePattern, Operator, PathPattern, PolicyError, PortRange, plain_address};
 
@@ -49,6 +49,7 @@ pub struct Compiled {
     pub(crate) operator: Arc<Operator>,
     limits: NetworkLimits,
     secrets: Vec<SecretRule>,
+    headers: Vec<HeaderRule>,
     exact_names: Vec<Box<str>>,
     inspected: Vec<String>,
 }
@@ -94,7 +95,8 @@ impl Compiled {
         let names = Table::build(rows);
         let reading = network.allow.iter().chain(&network.deny).filter(|rule| rule.reads_requests()).flat_map(|rule| &rule.hosts);
         let secret = policy.secrets.iter().flatten().flat_map(|secret| &secret.hosts);
-        let inspected: BTreeSet<String> = reading.chain(secret).filter_map(NamePattern::base).collect();
+        let header = policy.headers.iter().flatten().flat_map(|header| &header.hosts);
+        let inspected: BTreeSet<String> = reading.chain(secret).chain(header).filter_map(NamePattern::base).collect();
         let inspected = inspected.into_iter().collect();
         Ok(Self {
             stance: network.default,
@@ -106,6 +108,7 @@ impl Compiled {
             operator: Arc::clone(operator),
             limits: network.limits.unwrap_or_default(),
             secrets: policy.secrets.unwrap_or_default(),
+            headers: policy.headers.unwrap_or_default(),
             exact_names,
             inspected,
         })
@@ -116,9 +119,19 @@ impl Compiled {
         &self.limits
     }
 
+    /// Whether what no rule is about may go out.
+    pub fn allows_the_rest(&self) -> bool {
+        self.stance == Stance::Allow
+    }
+
     /// Which secrets go where.
     pub fn secrets(&self) -> &[SecretRule] {
         &self.secrets
+    }
+
+    /// Which headers are put into which requests.
+    pub fn headers(&self) -> &[HeaderRule] {
+        &self.headers
     }
 
     /// The names that rules allow by their full name, sorted.

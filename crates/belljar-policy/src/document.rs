@@ -38,6 +38,9 @@ pub struct Policy {
     /// Which secrets are added to which requests, outside.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub secrets: Option<Vec<SecretRule>>,
+    /// Which headers are put into which requests, outside.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub headers: Option<Vec<HeaderRule>>,
     /// How much it may use in its life.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget: Option<Budget>,
@@ -238,6 +241,21 @@ fn secret_alone() -> String {
     "{}".to_owned()
 }
 
+/// One entry of `headers`: a header with a value that is no secret, put into requests in place of the program's own.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HeaderRule {
+    /// Hosts it is sent to; no wildcards.
+    pub hosts: Vec<NamePattern>,
+    /// Ports; 80 and 443 when left out.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ports: Vec<PortRange>,
+    /// The header.
+    pub header: String,
+    /// Its value.
+    pub value: String,
+}
+
 /// `budget`: sums over its life.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -297,6 +315,7 @@ impl Policy {
             lifetime: None,
             users: None,
             secrets: None,
+            headers: None,
             budget: None,
             output: None,
             mounts: None,

@@ -109,6 +109,13 @@ pub fn enforcement(policy: &Policy, class: IsolationClass, server: &Enforcers) -
         }
         hold(&name, Holder::Inspection);
     }
+    for (index, _) in policy.headers.iter().flatten().enumerate() {
+        let name = format!("headers[{index}]");
+        if !server.inspection {
+            return Err(refuse(&name, "requests inside TLS are not read here"));
+        }
+        hold(&name, Holder::Inspection);
+    }
     let later = [
         ("budget", policy.budget.is_some(), server.budgets, "budgets are not counted here"),
         ("output", policy.output.is_some(), server.output, "output is not bounded by policy here"),

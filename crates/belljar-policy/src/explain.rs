@@ -68,6 +68,9 @@ pub fn explain(policy: &Policy) -> Vec<String> {
             secret.header
         ));
     }
+    for header in policy.headers.iter().flatten() {
+        lines.push(format!("header {}: put into requests to {}, outside the sandbox", header.header, list(&header.hosts)));
+    }
     lines
 }
 

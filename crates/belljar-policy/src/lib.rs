@@ -34,8 +34,8 @@ pub use compile::Compiled;
 pub use decide::{Destination, HttpRequest, Reason, Request, Verdict, decide, resolvable};
 pub use diff::{Change, diff};
 pub use document::{
-    Budget, Ingress, Lifetime, Mount, Network, NetworkLimits, Output, Policy, PolicyLimits, Protocol, Rule, Scheme, SecretRule, Stance,
-    Users, VERSION,
+    Budget, HeaderRule, Ingress, Lifetime, Mount, Network, NetworkLimits, Output, Policy, PolicyLimits, Protocol, Rule, Scheme, SecretRule,
+    Stance, Users, VERSION,
 };
 pub use enforcement::{Enforced, Enforcers, Holder, enforcement};
 pub use error::PolicyError;

@@ -3,7 +3,7 @@
 
 use crate::PolicyError;
 use crate::document::{Budget, Lifetime, NetworkLimits, Output, Policy, PolicyLimits, Users};
-use crate::merge_rules::{narrow_ingress, narrow_network, narrow_secrets};
+use crate::merge_rules::{narrow_headers, narrow_ingress, narrow_network, narrow_secrets};
 
 /// The first document, narrowed by each that follows. With none at all, nothing is ruled but the server's own limits.
 pub fn narrow<'a>(documents: impl IntoIterator<Item = &'a Policy>) -> Result<Policy, PolicyError> {
@@ -25,6 +25,7 @@ fn narrow_one(above: &Policy, below: &Policy) -> Result<Policy, PolicyError> {
         lifetime: either(&above.lifetime, &below.lifetime, |above, below| narrow_lifetime(&context, above, below))?,
         users: either(&above.users, &below.users, |above, below| narrow_users(&context, *above, *below))?,
         secrets: either(&above.secrets, &below.secrets, |above, below| narrow_secrets(&context, above, below))?,
+        headers: either(&above.headers, &below.headers, |above, below| narrow_headers(&context, above, below))?,
         budget: either(&above.budget, &below.budget, |above, below| narrow_budget(&context, above, below))?,
         output: either(&above.output, &below.output, |above, below| narrow_output(&context, *above, *below))?,
         mounts: either(&above.mounts, &below.mounts, |above, below| {

@@ -1,7 +1,7 @@
 //! Whether the network of one document stays within that of the one above it. Only what is certain counts: a rule that is covered by two
 //! rules together, and by neither alone, is refused.
 
-use crate::document::{Ingress, Network, Rule, SecretRule, Stance};
+use crate::document::{HeaderRule, Ingress, Network, Rule, SecretRule, Stance};
 use crate::merge::{Context, narrow_network_limits};
 use crate::parse::rule_name;
 use crate::{Cidr, NamePattern, PathPattern, PolicyError, PortRange, Protocol};
@@ -93,6 +93,18 @@ pub(crate) fn narrow_ingress(context: &Context<'_>, above: &Ingress, below: &Ing
     match below.ports.iter().find(|range| !above.ports.iter().any(|wide| wide.covers(range))) {
         Some(range) => Err(context.widening("ingress.ports", format!("port {range} is not open there"))),
         None => Ok(below.clone()),
+    }
+}
+
+/// Headers of the document above stay; one that is put into a request there cannot be another here.
+pub(crate) fn narrow_headers(context: &Context<'_>, above: &[HeaderRule], below: &[HeaderRule]) -> Result<Vec<HeaderRule>, PolicyError> {
+    let same = |one: &HeaderRule, other: &HeaderRule| {
+        one.header.eq_ignore_ascii_case(&other.header) && one.hosts.iter().any(|host| other.hosts.contains(host))
+    };
+    let added = below.iter().filter(|rule| !above.contains(rule));
+    match added.clone().position(|rule| above.iter().any(|known| same(known, rule))) {
+        Some(index) => Err(context.widening(format!("headers[{index}]"), "the header is another there")),
+        None => Ok(above.iter().chain(added).cloned().collect()),
     }
 }
 

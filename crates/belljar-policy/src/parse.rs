@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde::de::DeserializeOwned;
 
-use crate::document::{Network, Policy, Protocol, Rule, Scheme, SecretRule, VERSION};
+use crate::document::{HeaderRule, Network, Policy, Protocol, Rule, Scheme, SecretRule, VERSION};
 use crate::{NamePattern, PolicyError};
 
 /// How a document is written.
@@ -85,6 +85,15 @@ fn check(policy: &Policy) -> Result<(), PolicyError> {
     for (index, secret) in policy.secrets.iter().flatten().enumerate() {
         check_secret(&format!("secrets[{index}]"), secret)?;
     }
+    let mut known: BTreeSet<(String, String)> = BTreeSet::new();
+    for (index, header) in policy.headers.iter().flatten().enumerate() {
+        let name = format!("headers[{index}]");
+        check_header(&name, header)?;
+        let is_new = |host: &NamePattern| known.insert((host.to_string(), header.header.to_ascii_lowercase()));
+        if !header.hosts.iter().map(is_new).fold(true, |all, new| all && new) {
+            return Err(PolicyError::rule(name, "another entry has the same header for the same host"));
+        }
+    }
     Ok(())
 }
 
@@ -148,21 +157,44 @@ fn check_methods(name: &str, methods: &[String]) -> Result<(), PolicyError> {
     }
 }
 
+const LONGEST_HEADER: usize = 8 << 10;
 /// Headers that decide where a request goes or where it ends.
 const FRAMING: [&str; 9] =
     ["host", "connection", "content-length", "transfer-encoding", "te", "trailer", "upgrade", "keep-alive", "expect"];
 
+/// Whether this header may be put into a request from outside.
+fn is_settable(header: &str) -> bool {
+    let header = header.to_ascii_lowercase();
+    plain(&header) && !FRAMING.contains(&header.as_str()) && !header.starts_with("proxy-")
+}
+
+fn plain(text: &str) -> bool {
+    (1..=128).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_')
+}
+
+fn check_header(name: &str, rule: &HeaderRule) -> Result<(), PolicyError> {
+    let wrong = |problem: &str| Err(PolicyError::rule(name, problem));
+    if rule.hosts.is_empty() || !rule.hosts.iter().all(|host| matches!(host, NamePattern::Exact(_))) {
+        return wrong("expected exact hosts");
+    }
+    if !is_settable(&rule.header) {
+        return wrong("expected the name of a header that decides neither where a request goes nor where it ends");
+    }
+    if rule.value.len() > LONGEST_HEADER || !rule.value.bytes().all(|b| (0x20..0x7f).contains(&b)) {
+        return wrong("expected a value of at most 8192 visible ASCII characters");
+    }
+    Ok(())
+}
+
 fn check_secret(name: &str, secret: &SecretRule) -> Result<(), PolicyError> {
     let wrong = |problem: &str| Err(PolicyError::rule(name, problem));
-    let plain = |text: &str| (1..=64).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_');
     if !plain(&secret.secret) {
-        return wrong("expected a secret's name of 1 to 64 letters, digits, - and _");
+        return wrong("expected a secret's name of 1 to 128 letters, digits, - and _");
     }
     if secret.hosts.is_empty() || !secret.hosts.iter().all(|host| matches!(host, NamePattern::Exact(_))) {
         return wrong("expected exact hosts: a secret is never sent to whoever owns a name below a wildcard");
     }
-    let header = secret.header.to_ascii_lowercase();
-    if !plain(&header) || FRAMING.contains(&header.as_str()) || header.starts_with("proxy-") {
+    if !is_settable(&secret.header) {
         return wrong("expected the name of a header that carries a credential, such as authorization");
     }
     let value = &secret.value;

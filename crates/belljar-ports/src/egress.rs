@@ -3,7 +3,8 @@
 //! A sandbox that is not attached has no way out, whatever its slot: so everything may fail, end or be restarted at any moment, and nothing gets out.
 
 use async_trait::async_trait;
-use belljar_types::{Sandbox, SandboxId, Traffic};
+use belljar_types::{ProjectId, Sandbox, SandboxId, Traffic};
+use tokio::sync::mpsc;
 
 /// What an egress can hold beside names, addresses and ports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -25,6 +26,48 @@ pub struct EgressError {
     /// What went wrong.
     #[source]
     pub source: Box<dyn std::error::Error + Send + Sync>,
+}
+
+/// What kind of thing happened at the boundary.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum EgressEventKind {
+    /// A connection was allowed.
+    Allowed,
+    /// A connection was refused.
+    Denied,
+    /// A request on a connection was allowed.
+    RequestAllowed,
+    /// A request on a connection was refused.
+    RequestDenied,
+    /// A question for a name was refused.
+    NameDenied,
+    /// Too many different names were asked for.
+    TooManyNames,
+    /// A connection was allowed, and could not be made.
+    Unreachable,
+    /// A connection was cut: its policy changed, or its limit was reached.
+    Cut,
+    /// A secret was added to a request.
+    SecretUsed,
+}
+
+/// One thing that happened at the boundary, for whoever keeps a record of it: every verdict with the rule that decided, never a byte of content.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EgressEvent {
+    /// Whose sandbox.
+    pub project: ProjectId,
+    /// To whom.
+    pub sandbox: SandboxId,
+    /// What.
+    pub kind: EgressEventKind,
+    /// Where to: a name or an address, safe to print.
+    pub destination: String,
+    /// Which port.
+    pub port: u16,
+    /// The rule that decided; of a secret, its name.
+    pub rule: String,
+    /// Why, for people; safe to print.
+    pub reason: String,
 }
 
 /// What a sandbox has to be given for its way out to work.
@@ -51,4 +94,7 @@ pub trait Egress: Send + Sync {
 
     /// What an attached sandbox used since it was attached.
     fn traffic(&self, id: &SandboxId) -> Option<Traffic>;
+
+    /// What happens there, for the one who asks first. Whoever reads too slowly loses events, never packets.
+    fn events(&self) -> Option<mpsc::Receiver<EgressEvent>>;
 }

@@ -39,6 +39,11 @@ struct Told {
 impl ServerProcess {
     /// Starts one on an empty store; `settings` is more of its configuration, as TOML.
     pub async fn start(settings: &str) -> Self {
+        Self::start_as("", settings).await
+    }
+
+    /// The same with more of `[server]`.
+    pub async fn start_as(server: &str, settings: &str) -> Self {
         let programs = programs();
         let program = std::env::var_os("BELLJAR_BIN").map_or_else(|| programs.join("belljar"), PathBuf::from);
         assert!(program.exists(), "there is no {}: build it with `cargo build -p belljar`, or set BELLJAR_BIN", program.display());
@@ -46,7 +51,7 @@ impl ServerProcess {
         let directory = tempfile::tempdir().expect("a temporary directory can be made");
         let url = format!("http://127.0.0.1:{}", free_port().expect("a port is free"));
         let configuration = format!(
-            "data_dir = \"{}\"\n[server]\nlisten = \"{}\"\n[store]\nurl = \"sqlite:{}\"\n{settings}\n",
+            "data_dir = \"{}\"\n[server]\nlisten = \"{}\"\n{server}\n[store]\nurl = \"sqlite:{}\"\n{settings}\n",
             data_dir.display(),
             url.trim_start_matches("http://"),
             directory.path().join("belljar.db").display(),
@@ -85,6 +90,16 @@ impl ServerProcess {
         let pid = self.child.id().to_string();
         Command::new("kill").args(["-TERM", &pid]).status().expect("a signal can be sent");
         self.child.wait().expect("it ends")
+    }
+
+    /// Where its store, its configuration (`belljar.toml`) and its log (`log`) are.
+    pub fn directory(&self) -> &Path {
+        self.directory.path()
+    }
+
+    /// The program that it is.
+    pub fn program(&self) -> &Path {
+        &self.program
     }
 
     /// Its process.

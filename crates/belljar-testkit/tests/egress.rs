@@ -5,10 +5,14 @@
 
 #[path = "egress/attacks.rs"]
 mod attacks;
+#[path = "egress/frames.rs"]
+mod frames;
 #[path = "egress/internet.rs"]
 mod internet;
 #[path = "egress/life.rs"]
 mod life;
+#[path = "egress/prelude.rs"]
+mod prelude;
 #[path = "egress/reading.rs"]
 mod reading;
 #[path = "egress/scene.rs"]
@@ -34,6 +38,9 @@ on_every_class! {
     },
     life::{
         a_tighter_policy_cuts_a_download, whoever_is_not_attached_gets_nothing, a_limit_of_bytes_is_kept, a_slot_that_is_used_again_has_nothing_of_before,
-        many_connections_meet_the_limit,
+        many_connections_meet_the_limit, whoever_floods_the_proxy_harms_nobody_else,
+    },
+    frames::{
+        frames_of_ones_own_get_no_further,
     },
 }

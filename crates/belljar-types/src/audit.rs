@@ -147,6 +147,9 @@ pub enum AuditAction {
         host: String,
         /// The rule that bound it to that host.
         rule: String,
+        /// More about it: the request, how often.
+        #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+        detail: BTreeMap<String, String>,
     },
     /// A policy was set or changed.
     Policy {

@@ -1,14 +1,15 @@
-//! Builds the way out on the host's gateway, and writes down what it refuses.
+//! Builds the way out on the host's gateway.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use belljar_core::policy::Operator;
-use belljar_egress::{Egress, EgressConfig, EgressError, Event, EventKind, Lodge, Lodging, Resolver, Vault};
+use belljar_egress::{Egress, EgressConfig, Lodge, Lodging, Resolver, Vault};
 use belljar_host::{Host, HostError, NAME_PORT, PROXY_PORT};
 use belljar_types::SandboxId;
-use tokio::sync::mpsc;
 
+use crate::Failure;
 use crate::config::NetworkConfig;
 
 /// The host knows where its sandboxes are.
@@ -23,39 +24,37 @@ impl Lodge for OnHost {
 }
 
 /// Opens it.
-pub(crate) fn open(host: &Arc<Host>, config: &NetworkConfig, operator: Arc<Operator>, vault: Vault) -> Result<Arc<Egress>, EgressError> {
+pub(crate) fn open(host: &Arc<Host>, config: &NetworkConfig, operator: Arc<Operator>, vault: Arc<Vault>) -> Result<Arc<Egress>, Failure> {
     let resolver = config.nameservers.clone().map_or_else(Resolver::of_this_machine, Resolver::new);
-    let (egress, events) = Egress::open(EgressConfig {
+    Ok(Egress::open(EgressConfig {
         gateway: host.gateway().netns_path().to_owned(),
         name_port: NAME_PORT,
         proxy_port: PROXY_PORT,
         operator,
-        roots: native_roots(),
-        secrets: Some(Arc::new(vault)),
+        roots: roots(config.certificates.as_deref())?,
+        secrets: Some(vault),
         uplink: config.namespace.clone(),
         resolver,
         lodge: Arc::new(OnHost(Arc::clone(host))),
-    })?;
-    tokio::spawn(write_down(events));
-    Ok(egress)
+    })?)
 }
 
-/// What guests cause is told at a level that is off unless asked for.
-async fn write_down(mut events: mpsc::Receiver<Event>) {
-    while let Some(event) = events.recv().await {
-        let Event { sandbox, kind, destination, port, rule, reason } = event;
-        match kind {
-            EventKind::Allowed | EventKind::RequestAllowed => tracing::trace!(%sandbox, ?kind, destination, port, rule, reason, "egress"),
-            _ => tracing::debug!(%sandbox, ?kind, destination, port, rule, reason, "egress"),
-        }
-    }
-}
-
-/// The certificates that this machine trusts.
-fn native_roots() -> Vec<rustls::pki_types::CertificateDer<'static>> {
+/// The certificates that this machine trusts, and those that the operator adds.
+fn roots(added: Option<&Path>) -> Result<Vec<rustls::pki_types::CertificateDer<'static>>, Failure> {
     let found = rustls_native_certs::load_native_certs();
     for problem in &found.errors {
         tracing::warn!(%problem, "some of this machine's certificates cannot be read");
     }
-    found.certs
+    let mut roots = found.certs;
+    if let Some(path) = added {
+        let own = rustls_native_certs::load_certs_from_paths(Some(path), None);
+        if let Some(problem) = own.errors.first() {
+            return Err(format!("network.certificates: read {}: {problem}", path.display()).into());
+        }
+        if own.certs.is_empty() {
+            return Err(format!("network.certificates: there is no certificate in {}", path.display()).into());
+        }
+        roots.extend(own.certs);
+    }
+    Ok(roots)
 }

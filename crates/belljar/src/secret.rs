@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use belljar_egress::Vault;
+use belljar_ports::{Before, Secrets};
 use belljar_types::{ProjectId, Secret};
 
 use crate::config::Config;
@@ -69,18 +70,18 @@ pub(crate) fn run(command: &Command) -> Result<ExitCode, Failure> {
             std::io::stdin().lock().take(LONGEST).read_to_string(&mut text)?;
             let value = Secret::new(text.trim_end_matches(['\r', '\n']).to_owned());
             vault
-                .put(&which.project, &one.name, &value)
-                .map_err(|error| format!("keep the secret {}: {error}", screen::safe(&one.name)))?;
+                .put(&which.project, &one.name, &value, None, Before::Either)
+                .map_err(|error| format!("keep the secret {}: {}", screen::safe(&one.name), belljar_core::chain(&error)))?;
         }
         Command::Ls(_) => {
-            for name in vault.names(&which.project)? {
-                screen::line(&name)?;
+            for secret in vault.all(&which.project)? {
+                screen::line(&secret.name)?;
             }
         }
         Command::Rm(one) => {
-            if !vault.remove(&which.project, &one.name)? {
-                return Err(format!("project {} has no secret {}", which.project, screen::safe(&one.name)).into());
-            }
+            vault
+                .remove(&which.project, &one.name)
+                .map_err(|error| format!("project {}: {}", which.project, belljar_core::chain(&error)))?;
         }
     }
     Ok(ExitCode::SUCCESS)

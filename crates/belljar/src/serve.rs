@@ -67,16 +67,12 @@ pub(crate) async fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
     let data_dir = config.data_dir();
     // Sockets first: a second server must fail before it touches anything.
     let server = Server::bind(&[listen(&config.server)?], limits(&config.server)).await?;
-    let experimental = config.network.experimental_egress;
-    let filtered_slots = if experimental { config.network.filtered_slots.unwrap_or(2) } else { 0 };
-    let machine = compose::open(&data_dir, &config.host, filtered_slots).await?;
+    let machine = compose::open(&data_dir, &config.host, config.network.filtered_slots()).await?;
+    let vault = Arc::new(crate::secret::vault(&data_dir)?);
     // Without it a policy that has anything to say about the network is refused by name.
-    let egress: Option<Arc<dyn belljar_ports::Egress>> = if experimental {
-        warn!("experimental_egress is on: the way out through the server is not proven yet");
-        let operator = Arc::clone(&service_config.policies.operator);
-        Some(outlet::open(&machine.host, &config.network, operator, crate::secret::vault(&data_dir)?)?)
-    } else {
-        None
+    let egress: Option<Arc<dyn belljar_ports::Egress>> = match config.network.filtered_slots() {
+        0 => None,
+        _ => Some(outlet::open(&machine.host, &config.network, Arc::clone(&service_config.policies.operator), Arc::clone(&vault))?),
     };
     let store = belljar_store::open(&config.store_url()).await?;
     let audit = Arc::new(belljar_audit::AuditLog::open(&data_dir.join("audit"))?);
@@ -89,6 +85,7 @@ pub(crate) async fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
         tallies: Arc::new(belljar_host::TallyFile::open(&data_dir)?),
         audit,
         egress,
+        secrets: Some(vault),
         config: service_config,
     };
     let service = Service::start(parts).await?;

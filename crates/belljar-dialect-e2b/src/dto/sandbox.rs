@@ -43,10 +43,24 @@ pub(crate) struct NetworkDto {
     pub(crate) allow_public_traffic: Option<bool>,
     pub(crate) mask_request_host: Option<String>,
     pub(crate) egress_proxy: Option<serde_json::Value>,
-    pub(crate) rules: Option<serde_json::Map<String, serde_json::Value>>,
+    pub(crate) rules: Option<BTreeMap<String, Vec<NetworkRule>>>,
     /// Only in `PUT …/network`.
     #[serde(rename = "allow_internet_access")]
     pub(crate) allow_internet_access: Option<bool>,
+}
+
+/// What is done to requests to one host.
+#[derive(Debug, Default, serde::Deserialize)]
+#[serde(default)]
+pub(crate) struct NetworkRule {
+    pub(crate) transform: Option<Transform>,
+}
+
+/// Headers that are put in.
+#[derive(Debug, Default, serde::Deserialize)]
+#[serde(default)]
+pub(crate) struct Transform {
+    pub(crate) headers: BTreeMap<String, String>,
 }
 
 /// `POST …/connect` and `…/resume`.

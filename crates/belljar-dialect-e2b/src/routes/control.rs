@@ -7,7 +7,9 @@ use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post, put};
 
-use super::{build_files, builds, lists, metrics, pauses, sandboxes, snapshots, tags, templates, unsupported, volume_content, volumes};
+use super::{
+    build_files, builds, lists, metrics, pauses, sandboxes, secrets, snapshots, tags, templates, unsupported, volume_content, volumes,
+};
 use crate::errors::ApiError;
 use crate::state::E2bState;
 
@@ -47,8 +49,8 @@ pub(super) fn router(state: E2bState) -> Router {
         .route("/snapshots", get(snapshots::list))
         .route("/volumes", get(volumes::list).post(volumes::create))
         .route("/volumes/{id}", get(volumes::show).delete(volumes::remove))
-        .route("/secrets", get(unsupported::secrets).post(unsupported::secrets))
-        .route("/secrets/{id}", get(unsupported::secrets).post(unsupported::secrets).delete(unsupported::secrets))
+        .route("/secrets", get(secrets::list).post(secrets::create))
+        .route("/secrets/{id}", get(secrets::show).post(secrets::update).delete(secrets::remove))
         .route("/teams", get(templates::teams));
     let content = Router::new()
         .route("/volumecontent/{id}/path", get(volume_content::stat).patch(volume_content::change).delete(volume_content::remove))

@@ -6,9 +6,9 @@ use std::time::Duration;
 use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
-use belljar_core::{Lease, SnapshotKind};
+use belljar_core::{Lease, SandboxChange, SnapshotKind};
 use belljar_http::Authenticated;
-use belljar_types::{OnTimeout, Sandbox, SandboxId, SandboxState, hex};
+use belljar_types::{Network, OnTimeout, Sandbox, SandboxId, SandboxState, hex};
 use sha2::{Digest, Sha256};
 
 use super::extract::{Domain, Given, Which};
@@ -16,7 +16,7 @@ use super::snapshots::create_of_either;
 use crate::dto::{NetworkDto, NewSandbox, Refresh, SandboxDetail, SandboxDto, Timeout};
 use crate::errors::ApiError;
 use crate::state::E2bState;
-use crate::translate::{create_request, detail, network_of, sandbox_dto};
+use crate::translate::{Outgoing, create_request, detail, outgoing, sandbox_dto};
 
 /// Seconds a sandbox lives when its maker does not say, by the path it was made on.
 const TIMEOUT_V1: u64 = 15;
@@ -56,7 +56,7 @@ async fn create(
     new: NewSandbox,
     timeout: u64,
 ) -> Answer<(StatusCode, Json<SandboxDto>)> {
-    let request = create_request(new, timeout, idempotency_key(headers)?)?;
+    let request = create_request(new, timeout, idempotency_key(headers)?, state.service.filters())?;
     let sandbox = create_of_either(state, who, request).await?;
     state.known.note(&sandbox.id, &sandbox.project);
     Ok((StatusCode::CREATED, Json(sandbox_dto(&sandbox, &state.tokens, domain.as_deref()))))
@@ -128,7 +128,7 @@ pub(super) async fn refresh(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// A sandbox's network is decided when it is made: what would change it is refused.
+/// Replaces all rules about what goes out; connections that are not allowed any more are cut.
 pub(super) async fn network(
     State(state): State<E2bState>,
     who: Authenticated,
@@ -136,11 +136,20 @@ pub(super) async fn network(
     Given(network): Given<NetworkDto>,
 ) -> Answer<StatusCode> {
     let sandbox = live(&state, &who, &id).await?;
-    if network_of(None, &network)? == sandbox.spec.network {
-        Ok(StatusCode::NO_CONTENT)
-    } else {
-        Err(ApiError::unsupported("changing the network of a running sandbox"))
+    let wanted = outgoing(None, &network)?;
+    if sandbox.spec.network != Network::Filtered {
+        return match wanted.plain() {
+            Some(open) if open == (sandbox.spec.network == Network::Open) => Ok(StatusCode::NO_CONTENT),
+            _ => Err(ApiError::unsupported("changing the network of a sandbox that was made without the proxy")),
+        };
     }
+    let policy = match wanted {
+        Outgoing::Everything => state.service.widest(&sandbox)?,
+        Outgoing::Ruled(policy) => *policy,
+    };
+    let change = SandboxChange { policy: Some(Box::new(policy)), ..SandboxChange::default() };
+    state.service.update(&who, &id, change).await?;
+    Ok(StatusCode::NO_CONTENT)
 }
 
 /// A sandbox that E2B's clients would still call one. For them, what has ended is not there.

@@ -7,7 +7,3 @@ pub(super) async fn dockerfile() -> ApiError {
         "building a template by pushing an image (the first version of E2B's builds; newer SDKs and CLIs send steps, which is supported)",
     )
 }
-
-pub(super) async fn secrets() -> ApiError {
-    ApiError::unsupported("secrets")
-}

@@ -3,16 +3,20 @@
 use std::time::Duration;
 
 use belljar_core::CreateSandbox;
+use belljar_core::policy::Policy;
 use belljar_types::{Network, OnTimeout, ProjectId, TemplateName};
 
-use super::{Marks, mount_request};
+use super::{Marks, Outgoing, mount_request, outgoing};
 use crate::dto::{NetworkDto, NewSandbox};
 use crate::errors::ApiError;
 
-const EVERYTHING: [&str; 2] = ["0.0.0.0/0", "::/0"];
-
-/// The core's request. `default_timeout` is in seconds.
-pub(crate) fn create_request(new: NewSandbox, default_timeout: u64, idempotency_key: Option<String>) -> Result<CreateSandbox, ApiError> {
+/// The core's request. `default_timeout` is in seconds; `filters` says whether the server can hold rules about what goes out.
+pub(crate) fn create_request(
+    new: NewSandbox,
+    default_timeout: u64,
+    idempotency_key: Option<String>,
+    filters: bool,
+) -> Result<CreateSandbox, ApiError> {
     let nothing = NetworkDto::default();
     let network = new.network.as_ref().unwrap_or(&nothing);
     if new.iam.as_ref().is_some_and(|iam| !iam.is_null()) {
@@ -24,11 +28,13 @@ pub(crate) fn create_request(new: NewSandbox, default_timeout: u64, idempotency_
         return Err(ApiError::bad_request("network.maskRequestHost must be a host name, with ${PORT} for the port"));
     }
     let marks = Marks { secure: new.secure != Some(false), public_ports: network.allow_public_traffic != Some(false), program_host };
+    let (slot, policy) = way_out(outgoing(new.allow_internet_access, network)?, filters)?;
     let mut metadata = new.metadata.unwrap_or_default();
     marks.put(&mut metadata);
     Ok(CreateSandbox {
         template: Some(template_name(&new.template_id)?),
-        network: Some(network_of(new.allow_internet_access, network)?),
+        network: Some(slot),
+        policy,
         volumes,
         env: new.env_vars.unwrap_or_default(),
         metadata,
@@ -44,19 +50,15 @@ pub(crate) fn create_request(new: NewSandbox, default_timeout: u64, idempotency_
     })
 }
 
-/// All or nothing may go out; anything between is refused.
-pub(crate) fn network_of(internet: Option<bool>, network: &NetworkDto) -> Result<Network, ApiError> {
-    let is_everything = |rule: &String| EVERYTHING.contains(&rule.as_str());
-    let allowed = network.allow_out.as_deref().unwrap_or_default();
-    let denied = network.deny_out.as_deref().unwrap_or_default();
-    let has_rules = network.rules.as_ref().is_some_and(|rules| !rules.is_empty());
-    let has_proxy = network.egress_proxy.as_ref().is_some_and(|proxy| !proxy.is_null());
-    if has_rules || has_proxy || !allowed.iter().chain(denied).all(is_everything) {
-        return Err(ApiError::unsupported("letting only some outgoing traffic through (network.allowOut, denyOut, rules, egressProxy)"));
+/// The slot and the policy for what may go out. `filters`: whether the server has a proxy to hold rules with.
+fn way_out(outgoing: Outgoing, filters: bool) -> Result<(Network, Option<Policy>), ApiError> {
+    match (filters, outgoing.plain(), outgoing) {
+        (true, _, Outgoing::Everything) => Ok((Network::Filtered, None)),
+        (true, _, Outgoing::Ruled(policy)) => Ok((Network::Filtered, Some(*policy))),
+        (false, Some(true), _) => Ok((Network::Open, None)),
+        (false, Some(false), _) => Ok((Network::None, None)),
+        (false, None, _) => Err(ApiError::unsupported("letting only some outgoing traffic through (network.allowOut, denyOut, rules)")),
     }
-    let closed = internet.or(network.allow_internet_access) == Some(false) || !denied.is_empty();
-    // E2B: what is allowed beats what is denied.
-    Ok(if closed && allowed.is_empty() { Network::None } else { Network::Open })
 }
 
 /// A template by its id or name. Without a tag, and with the one that stands for none, it is the plain name.
@@ -74,32 +76,43 @@ pub(crate) fn template_name(id: &str) -> Result<TemplateName, ApiError> {
 mod tests {
     use super::*;
 
+    fn request_to(json: &str, filters: bool) -> Result<CreateSandbox, ApiError> {
+        create_request(serde_json::from_str(json).unwrap(), 15, None, filters)
+    }
+
     fn request(json: &str) -> Result<CreateSandbox, ApiError> {
-        create_request(serde_json::from_str(json).unwrap(), 15, None)
+        request_to(json, true)
     }
 
     #[test]
     fn a_plain_request_has_a_network_and_is_secure() {
         let plain = request(r#"{"templateID":"base"}"#).unwrap();
         assert_eq!(plain.lease, Some(Duration::from_secs(15)));
-        assert_eq!(plain.network, Some(Network::Open));
+        assert_eq!((plain.network, plain.policy), (Some(Network::Filtered), None));
         assert_eq!(Marks::of(&plain.metadata), Marks { secure: true, public_ports: true, program_host: None });
     }
 
     #[test]
-    fn all_or_nothing_may_go_out_and_what_is_between_is_refused() {
-        let network = |json: &str| request(&format!(r#"{{"templateID":"base",{json}}}"#)).map(|request| request.network.unwrap());
+    fn without_a_proxy_all_or_nothing_may_go_out_and_what_is_between_is_refused() {
+        let network = |json: &str| request_to(&format!(r#"{{"templateID":"base",{json}}}"#), false).map(|request| request.network.unwrap());
+        assert_eq!(network(r#""timeout":15"#).unwrap(), Network::Open);
         assert_eq!(network(r#""allow_internet_access":false"#).unwrap(), Network::None);
         assert_eq!(network(r#""network":{"denyOut":["0.0.0.0/0"]}"#).unwrap(), Network::None);
         assert_eq!(network(r#""network":{"denyOut":["0.0.0.0/0"],"allowOut":["0.0.0.0/0"]}"#).unwrap(), Network::Open);
-        for refused in [
-            r#""network":{"denyOut":["8.8.8.8/32"]}"#,
-            r#""network":{"denyOut":["0.0.0.0/0"],"allowOut":["1.1.1.1"]}"#,
-            r#""network":{"rules":{"x.example":[]}}"#,
-            r#""network":{"egressProxy":{"address":"x:1"}}"#,
-            r#""volumeMounts":[{"name":"v","path":"/proc"}]"#,
-        ] {
+        for refused in [r#""network":{"denyOut":["8.8.8.8/32"]}"#, r#""network":{"denyOut":["0.0.0.0/0"],"allowOut":["1.1.1.1"]}"#] {
             assert!(network(refused).is_err(), "{refused}");
+        }
+    }
+
+    #[test]
+    fn with_a_proxy_a_closed_network_can_be_opened_later() {
+        let closed = request(r#"{"templateID":"base","allow_internet_access":false}"#).unwrap();
+        assert_eq!(closed.network, Some(Network::Filtered));
+        assert!(!closed.policy.unwrap().has_network());
+        for refused in
+            [r#""network":{"egressProxy":{"address":"x:1"}}"#, r#""iam":{"tokens":{}}"#, r#""volumeMounts":[{"name":"v","path":"/proc"}]"#]
+        {
+            assert!(request(&format!(r#"{{"templateID":"base",{refused}}}"#)).is_err(), "{refused}");
         }
     }
 

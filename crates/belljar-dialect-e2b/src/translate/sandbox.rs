@@ -1,7 +1,9 @@
 //! A sandbox as E2B's clients know it.
 
+use belljar_core::policy::{Format, Policy, parse};
 use belljar_types::{Limits, Network, OnTimeout, Sandbox, SandboxState, Timestamp};
 
+use super::network::shown;
 use super::{Marks, mount_dto};
 use crate::dto::{SandboxDetail, SandboxDto};
 use crate::tokens::Tokens;
@@ -38,8 +40,9 @@ fn without_tokens(sandbox: &Sandbox, domain: Option<&str>) -> SandboxDto {
 /// Everything about it.
 pub(crate) fn detail(sandbox: &Sandbox, tokens: &Tokens, domain: Option<&str>) -> SandboxDetail {
     let limits = &sandbox.spec.limits;
-    let open = sandbox.spec.network != Network::None;
+    let (open, mut network) = going_out(sandbox);
     let marks = Marks::of(&sandbox.metadata);
+    network.insert("allowPublicTraffic".to_owned(), marks.public_ports.into());
     SandboxDetail {
         sandbox: sandbox_dto(sandbox, tokens, domain),
         started_at: moment(sandbox.started_at.unwrap_or(sandbox.created_at)),
@@ -50,13 +53,19 @@ pub(crate) fn detail(sandbox: &Sandbox, tokens: &Tokens, domain: Option<&str>) -
         metadata: Marks::without(&sandbox.metadata),
         state: if sandbox.state == SandboxState::Running { "running" } else { "paused" },
         allow_internet_access: open,
-        network: if open {
-            serde_json::json!({ "allowPublicTraffic": marks.public_ports })
-        } else {
-            serde_json::json!({ "allowPublicTraffic": marks.public_ports, "denyOut": ["0.0.0.0/0"] })
-        },
+        network: network.into(),
         lifecycle: serde_json::json!({ "autoResume": sandbox.auto_resume, "onTimeout": on_timeout(sandbox.on_timeout) }),
         volume_mounts: sandbox.spec.volumes.iter().map(mount_dto).collect(),
+    }
+}
+
+/// Whether anything goes out, and by which rules.
+fn going_out(sandbox: &Sandbox) -> (bool, serde_json::Map<String, serde_json::Value>) {
+    let policy = sandbox.spec.policy.as_deref().and_then(|text| parse(text, Format::Json).ok());
+    match (sandbox.spec.network, policy) {
+        (Network::Filtered, Some(policy)) => shown(&policy),
+        (Network::Open, _) => (true, serde_json::Map::new()),
+        (Network::Filtered | Network::None, _) => shown(&Policy::blank()),
     }
 }
 

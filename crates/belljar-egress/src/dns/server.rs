@@ -11,7 +11,7 @@ use tokio::net::{TcpListener, TcpStream, UdpSocket};
 use tokio::sync::Semaphore;
 
 use super::message::{A, AAAA, Code, HTTPS, Question, SVCB};
-use crate::event::EventKind;
+use crate::EventKind;
 use crate::session::{Session, Sessions};
 
 const LARGEST: usize = 1500;

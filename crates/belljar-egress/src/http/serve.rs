@@ -9,9 +9,9 @@ use tokio::time::timeout;
 
 use super::body::Reader;
 use super::head::{Head, ResponseHead};
+use crate::EventKind;
 use crate::counts::Direction;
 use crate::dial::To;
-use crate::event::EventKind;
 use crate::inspect;
 use crate::prefixed::Prefixed;
 use crate::relay::{Ended, Stream, pass, relay};
@@ -123,6 +123,7 @@ async fn exchange(way: &Way, sides: &mut Sides, upstream: Upstream) -> io::Resul
             Err(reason) => return answer(sides, 502, &format!("{} {reason}", way.to)).await,
         }
     }
+    secrets::set_headers(way, &mut head);
     // Only now: whoever is at the other end has shown who it is.
     let used = match upstream {
         Upstream::Plain => Used::new(),

@@ -130,8 +130,11 @@ pub(super) fn load(netns: Option<&Netns>, rules: &str) -> Result<(), HostError> 
 
 fn nft(rules: &str) -> io::Result<Output> {
     let mut child = Command::new("nft").args(["-f", "-"]).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn()?;
-    if let Some(mut input) = child.stdin.take() {
-        input.write_all(rules.as_bytes())?;
+    let written = child.stdin.take().map_or(Ok(()), |mut input| input.write_all(rules.as_bytes()));
+    let output = child.wait_with_output()?;
+    // One that ends before it has read all has something to say.
+    if output.status.success() {
+        written?;
     }
-    child.wait_with_output()
+    Ok(output)
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use belljar_linux::netns::Netns;
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
-use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
+use tokio_rustls::rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 use tokio_rustls::rustls::{ServerConfig, ServerConnection, Stream};
 
 pub(crate) const ALLOWED: &str = "203.0.113.10";
@@ -113,7 +113,7 @@ fn serve_tcp(port: u16, log: Log) -> std::io::Result<()> {
 
 /// Whom the node trusts: the internet's own authority.
 pub(crate) struct Authority {
-    pub(crate) der: CertificateDer<'static>,
+    pub(crate) pem: String,
     issuer: Issuer<'static, KeyPair>,
 }
 
@@ -123,8 +123,8 @@ pub(crate) fn authority() -> &'static Authority {
         let mut params = CertificateParams::new(Vec::new()).unwrap();
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         let key = KeyPair::generate().unwrap();
-        let der = params.self_signed(&key).unwrap().der().clone();
-        Authority { der, issuer: Issuer::new(params, key) }
+        let pem = params.self_signed(&key).unwrap().pem();
+        Authority { pem, issuer: Issuer::new(params, key) }
     })
 }
 

@@ -122,3 +122,43 @@ get('allowed.test')
     assert!(scene.gets_through(script).await);
     scene.close().await;
 }
+
+/// Many half-said requests, heads that never end, and readers who do not read.
+const FLOOD: &str = r"
+import threading
+def quietly(work):
+    try: work()
+    except (OSError, SystemExit): pass
+held = []
+def half():
+    s = socket.create_connection(('allowed.test', 80), 5); s.sendall(b'GET / HT'); held.append(s)
+def endless():
+    s = socket.create_connection(('allowed.test', 80), 5); s.sendall(b'GET / HTTP/1.1\r\nX: ')
+    for n in range(4096): s.sendall(b'a' * 65536)
+    os._exit(5)
+def unread():
+    s = socket.create_connection(('allowed.test', 80), 5); s.sendall(b'GET /big HTTP/1.1\r\nHost: allowed.test\r\n\r\n'); held.append(s)
+threads = [threading.Thread(target=quietly, args=(work,)) for work in [half] * 300 + [endless] * 20 + [unread] * 20]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+open('/tmp/flooded', 'w').write('x')
+time.sleep(5)
+";
+
+pub(crate) async fn whoever_floods_the_proxy_harms_nobody_else(class: IsolationClass) {
+    let scene = Scene::open(class, POLICY).await;
+    let spec = belljar_types::SandboxSpec { network: Network::Filtered, ..scene.lab.spec() };
+    let neighbour = scene.lab.create(class, &spec).await.unwrap();
+    scene.egress().attach(&spec.id, &crate::scene::project(), POLICY).await.unwrap();
+    let flood = scene.gets_through(FLOOD);
+    let meanwhile = async {
+        let script = format!("{}\nfor n in range(50): get('allowed.test')", crate::prelude::PRELUDE);
+        belljar_testkit::run(&*neighbour.guest, &["/usr/bin/python3", "-c", &script]).await
+    };
+    let (flooded, meanwhile) = tokio::join!(flood, meanwhile);
+    assert!(flooded, "{class}: a head of 256 MiB is cut off, and the rest are held");
+    assert_eq!(meanwhile.code(), 0, "{class}: the neighbour is served all the while: {meanwhile}");
+    scene.egress().detach(&spec.id);
+    neighbour.destroy().await;
+    scene.close().await;
+}

@@ -65,7 +65,7 @@ pub(crate) async fn a_secret_goes_where_it_belongs_and_nowhere_else(class: Isola
     let scene = Scene::open(class, POLICY).await;
     let bearer = format!("authorization: Bearer {SECRET}");
     let post = "POST /v1/messages HTTP/1.1\\nHost: api.test\\nAuthorization: placeholder\\nauthorization: again\\nConnection: authorization\\nContent-Length: 2\\n\\n{}";
-    let done = scene.python(&format!("{}\n{ASK}\nask('{post}')", crate::scene::PRELUDE)).await;
+    let done = scene.python(&format!("{}\n{ASK}\nask('{post}')", crate::prelude::PRELUDE)).await;
     let seen = scene.internet.seen().join("\n");
     assert!(
         seen.contains(&bearer) && !seen.contains("placeholder") && !seen.contains("again"),

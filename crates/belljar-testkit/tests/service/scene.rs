@@ -171,6 +171,7 @@ async fn start(
         tallies: Arc::clone(tallies) as Arc<dyn Tallies>,
         audit: Arc::clone(audit) as Arc<dyn Audit>,
         egress: None,
+        secrets: None,
         config,
     };
     Service::start(parts).await.unwrap()

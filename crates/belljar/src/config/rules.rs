@@ -24,8 +24,8 @@ pub(crate) struct NetworkConfig {
     pub(crate) reachable: Vec<Cidr>,
     pub(crate) unreachable: Vec<Cidr>,
     pub(crate) sets: BTreeMap<String, Vec<NamePattern>>,
+    pub(crate) certificates: Option<PathBuf>,
     pub(crate) filtered_slots: Option<u32>,
-    pub(crate) experimental_egress: bool,
 }
 
 /// `[policies]`: the name of a profile or the path of a document.
@@ -37,7 +37,15 @@ pub(crate) struct PoliciesConfig {
     pub(crate) templates: BTreeMap<TemplateName, String>,
 }
 
+/// Slots of sandboxes with a policy that are kept ready when nobody says.
+const FILTERED_SLOTS: u32 = 2;
+
 impl NetworkConfig {
+    /// How many slots are kept ready for sandboxes that are let out; with none, nobody is.
+    pub(crate) fn filtered_slots(&self) -> u32 {
+        self.filtered_slots.unwrap_or(FILTERED_SLOTS)
+    }
+
     /// The operator's part of every policy. A list of registries that nobody wrote is what the machine's own package managers use.
     pub(crate) fn operator(&self) -> Operator {
         let mut sets = self.sets.clone();

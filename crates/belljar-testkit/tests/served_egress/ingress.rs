@@ -1,0 +1,186 @@
+//! The way in to programs of a sandbox, by host name: who is let in, what the program sees, and when it ends.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::time::Duration;
+
+use belljar_testkit::block_on;
+use belljar_types::SandboxId;
+
+use crate::scene::{CLASSES, DOMAIN, Scene};
+
+/// Answers with the request as it got it; tries to set cookies; upgrades to an echo.
+const PROGRAM: &str = r"
+import http.server
+class Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = 'HTTP/1.1'
+    def do_GET(self):
+        if self.headers.get('Upgrade'):
+            self.send_response(101); self.send_header('Connection', 'upgrade'); self.send_header('Upgrade', 'echo'); self.end_headers(); self.wfile.flush()
+            while True:
+                data = self.connection.recv(4096)
+                if not data: break
+                self.connection.sendall(data)
+            self.close_connection = True; return
+        body = (self.path + '\n' + str(self.headers)).encode()
+        self.send_response(200); self.send_header('Content-Length', str(len(body)))
+        self.send_header('Set-Cookie', 'belljar_token=planted; Domain=boxes.example'); self.send_header('Set-Cookie', 'mine=1'); self.end_headers(); self.wfile.write(body)
+    def log_message(self, *a): pass
+http.server.ThreadingHTTPServer(('127.0.0.1', 8000), Handler).serve_forever()
+";
+
+/// Asks the server itself, with every byte chosen; the answer as it came.
+fn ask(scene: &Scene, target: &str, headers: &[(&str, &str)]) -> String {
+    let mut stream = TcpStream::connect(scene.server.url.trim_start_matches("http://")).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    let lines: String = headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
+    write!(stream, "GET {target} HTTP/1.1\r\n{lines}Connection: close\r\n\r\n").unwrap();
+    let mut answer = Vec::new();
+    let _cut = stream.read_to_end(&mut answer);
+    String::from_utf8_lossy(&answer).into_owned()
+}
+
+fn status(answer: &str) -> u16 {
+    answer.split(' ').nth(1).and_then(|code| code.parse().ok()).unwrap_or(0)
+}
+
+async fn token(scene: &Scene, sandbox: &SandboxId, port: u16, seconds: u64) -> String {
+    scene.client.port_token(sandbox, port, seconds).await.unwrap().token
+}
+
+async fn serving(scene: &Scene, class: &str) -> SandboxId {
+    let sandbox = scene.create(class, None).await;
+    scene.start(&sandbox, PROGRAM).await;
+    let ready = "while True:\n  try: socket.create_connection(('127.0.0.1', 8000)); break\n  except OSError: time.sleep(0.05)";
+    assert_eq!(scene.python(&sandbox, ready).await.code, 0);
+    sandbox
+}
+
+#[test]
+fn a_program_is_reached_with_its_own_token_only_and_never_sees_one() {
+    block_on(async {
+        let scene = Scene::open().await;
+        for class in CLASSES {
+            let (sandbox, other) = (serving(&scene, class).await, serving(&scene, class).await);
+            let host = format!("8000-{sandbox}.{DOMAIN}");
+            let right = token(&scene, &sandbox, 8000, 600).await;
+            let (wrong_port, wrong_sandbox) = (token(&scene, &sandbox, 8001, 600).await, token(&scene, &other, 8000, 600).await);
+            let answer = ask(&scene, "/a?x=1", &[("Host", &host), ("X-Belljar-Token", &right)]);
+            assert_eq!(status(&answer), 200, "{class}: the control: {answer}");
+            assert!(answer.contains("/a?x=1") && !answer.contains(&right), "{class}: {answer}");
+            assert!(answer.contains("mine=1") && !answer.contains("planted"), "{class}: a program sets no cookie of ours: {answer}");
+
+            let flipped = if right.ends_with('0') { '1' } else { '0' };
+            let forged = format!("{}{flipped}", &right[..right.len() - 1]);
+            for (what, name, value) in [
+                ("nothing", "X-Nothing", "x"),
+                ("a forged token", "X-Belljar-Token", forged.as_str()),
+                ("another port's", "X-Belljar-Token", &wrong_port),
+                ("another sandbox's", "X-Belljar-Token", &wrong_sandbox),
+                ("an empty one", "X-Belljar-Token", ""),
+            ] {
+                let answer = ask(&scene, "/", &[("Host", &host), (name, value)]);
+                assert_eq!(status(&answer), 401, "{class}: {what}: {answer}");
+            }
+            let cookie = format!("belljar_token={right}");
+            let both = ask(&scene, "/", &[("Host", &host), ("X-Belljar-Token", &forged), ("Cookie", &cookie)]);
+            assert_eq!(status(&both), 401, "{class}: a wrong header is not made good by a cookie: {both}");
+            let planted = format!("belljar_token={wrong_sandbox}; {cookie}; mine=2");
+            let seen = ask(&scene, "/", &[("Host", &host), ("Cookie", &planted)]);
+            assert_eq!(status(&seen), 200, "{class}: a neighbour's cookie shuts nobody out: {seen}");
+            assert!(seen.contains("mine=2") && !seen.contains("belljar_token"), "{class}: {seen}");
+
+            let moved = ask(&scene, &format!("/b?y=2&belljar_token={right}"), &[("Host", &host)]);
+            assert_eq!(status(&moved), 303, "{class}: {moved}");
+            let set = moved.lines().find(|line| line.to_ascii_lowercase().starts_with("set-cookie")).unwrap();
+            assert!(set.contains("HttpOnly") && set.contains("Path=/") && !set.contains("Domain"), "{class}: {set}");
+            assert!(moved.contains("/b?y=2\r\n"), "{class}: the token leaves the address: {moved}");
+
+            let brief = token(&scene, &sandbox, 8000, 1).await;
+            while status(&ask(&scene, "/", &[("Host", &host), ("X-Belljar-Token", &brief)])) != 401 {
+                tokio::time::sleep(Duration::from_millis(100)).await;
+            }
+            scene.kill(&sandbox).await;
+            scene.kill(&other).await;
+        }
+        scene.close();
+    });
+}
+
+#[test]
+fn names_that_are_not_a_ports_lead_to_no_program() {
+    block_on(async {
+        let scene = Scene::open().await;
+        let sandbox = serving(&scene, "container").await;
+        let right = token(&scene, &sandbox, 8000, 600).await;
+        let shown = ("X-Belljar-Token", right.as_str());
+        let good = format!("8000-{sandbox}.{DOMAIN}");
+        assert_eq!(status(&ask(&scene, "/", &[("Host", &good), shown])), 200, "the control");
+        for host in [
+            format!("8000-{sandbox}.{DOMAIN}.evil.test"),
+            format!("8000-{sandbox}.evil{DOMAIN}"),
+            format!("0-{sandbox}.{DOMAIN}"),
+            format!("99999-{sandbox}.{DOMAIN}"),
+            format!("08000-{sandbox}.{DOMAIN}"),
+            format!("8000-{sandbox}@{DOMAIN}"),
+            format!("x.8000-{sandbox}.{DOMAIN}"),
+        ] {
+            let answer = ask(&scene, "/", &[("Host", &host), shown]);
+            assert!([400, 401, 403, 404, 502].contains(&status(&answer)), "{host}: {answer}");
+        }
+        let two = ask(&scene, "/", &[("Host", "evil.test"), ("Host", &good), shown]);
+        assert_ne!(status(&two), 200, "two hosts: {two}");
+        // The agent listens for the host alone; there is no way to it by a port.
+        let inside = "for line in open('/proc/net/tcp').readlines()[1:]:\n  parts = line.split()\n  if parts[3] == '0A': print(int(parts[1].split(':')[1], 16))";
+        let listening = scene.python(&sandbox, inside).await.stdout;
+        for port in listening.split_whitespace().filter(|port| *port != "8000") {
+            let number: u16 = port.parse().unwrap();
+            let token = token(&scene, &sandbox, number, 600).await;
+            let answer = ask(&scene, "/", &[("Host", &format!("{port}-{sandbox}.{DOMAIN}")), ("X-Belljar-Token", &token)]);
+            assert_ne!(status(&answer), 200, "port {port}: {answer}");
+        }
+        scene.kill(&sandbox).await;
+        scene.close();
+    });
+}
+
+#[test]
+fn a_connection_that_was_taken_over_ends_with_its_token() {
+    block_on(async {
+        let scene = Scene::open().await;
+        for class in CLASSES {
+            let sandbox = serving(&scene, class).await;
+            let open = |token: &str| {
+                let mut stream = TcpStream::connect(scene.server.url.trim_start_matches("http://")).unwrap();
+                stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+                let host = format!("8000-{sandbox}.{DOMAIN}");
+                write!(
+                    stream,
+                    "GET / HTTP/1.1\r\nHost: {host}\r\nX-Belljar-Token: {token}\r\nConnection: upgrade\r\nUpgrade: echo\r\n\r\n"
+                )
+                .unwrap();
+                let mut head = Vec::new();
+                while !head.ends_with(b"\r\n\r\n") {
+                    let mut byte = [0];
+                    stream.read_exact(&mut byte).unwrap();
+                    head.push(byte[0]);
+                }
+                assert!(head.starts_with(b"HTTP/1.1 101"), "{}", String::from_utf8_lossy(&head));
+                stream
+            };
+            let echo = |stream: &mut TcpStream| -> bool {
+                let mut back = [0; 4];
+                stream.write_all(b"ping").is_ok() && stream.read_exact(&mut back).is_ok() && back == *b"ping"
+            };
+            let mut brief = open(&token(&scene, &sandbox, 8000, 2).await);
+            let mut long = open(&token(&scene, &sandbox, 8000, 600).await);
+            assert!(echo(&mut brief) && echo(&mut long), "{class}: it works");
+            while echo(&mut brief) {
+                std::thread::sleep(Duration::from_millis(200));
+            }
+            assert!(echo(&mut long), "{class}: one whose token is good goes on");
+            scene.kill(&sandbox).await;
+        }
+        scene.close();
+    });
+}

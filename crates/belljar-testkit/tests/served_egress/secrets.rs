@@ -1,0 +1,127 @@
+//! A secret that a sandbox uses and never has.
+
+use std::path::Path;
+
+use belljar_testkit::block_on;
+use serde_json::json;
+
+use crate::scene::{CLASSES, Scene};
+
+const SECRET: &str = "s3cret-b81f0a77c2d94e";
+/// Something that is there to be found, so that a search that finds nothing means something.
+const FINDABLE: &str = "findable-5a0c33e1";
+
+/// Looks at environments, arguments, files and the memory of every process. The search itself must not be found.
+const SEARCH: &str = r"
+import subprocess
+def count(head, tail):
+    script = '''
+import os, re, sys
+wanted = (sys.argv[1] + sys.argv[2]).encode(); found = 0
+for pid in filter(str.isdigit, os.listdir('/proc')):
+    if int(pid) == os.getpid(): continue
+    for name in ('environ', 'cmdline'):
+        try: found += open('/proc/%s/%s' % (pid, name), 'rb').read().count(wanted)
+        except OSError: pass
+    try:
+        memory = open('/proc/%s/mem' % pid, 'rb', 0)
+        for line in open('/proc/%s/maps' % pid):
+            span, rights = line.split()[:2]
+            if not rights.startswith('rw'): continue
+            first, last = (int(part, 16) for part in span.split('-'))
+            if last - first > 64 << 20: continue
+            try: memory.seek(first); found += memory.read(last - first).count(wanted)
+            except (OSError, ValueError, OverflowError): pass
+    except OSError: pass
+for top in ('/etc', '/home', '/tmp', '/root', '/run', '/var'):
+    for place, _, names in os.walk(top):
+        for name in names:
+            path = os.path.join(place, name)
+            try:
+                if os.path.isfile(path) and os.path.getsize(path) < 32 << 20: found += open(path, 'rb').read().count(wanted)
+            except OSError: pass
+print(found)
+'''
+    done = subprocess.run(['sudo', 'python3', '-c', script, head, tail], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return int(done.stdout)
+";
+
+const POST: &str = r"
+c = ssl.create_default_context(cafile='/etc/ssl/certs/ca-certificates.crt')
+s = c.wrap_socket(socket.create_connection(('api.test', 443)), server_hostname='api.test')
+key = os.environ['MODEL_API_KEY']
+s.sendall(('POST /v1/messages HTTP/1.1\r\nHost: api.test\r\nAuthorization: Bearer ' + key + '\r\nContent-Length: 2\r\n\r\n{}').encode())
+answer = recv_some(s).decode()
+print(key); print(answer)
+if not answer.startswith('HTTP/1.1 200'): stopped(answer)
+";
+
+fn occurrences(place: &Path, wanted: &str) -> usize {
+    let Ok(entries) = std::fs::read_dir(place) else { return 0 };
+    entries
+        .flatten()
+        .map(|entry| match entry.file_type() {
+            Ok(kind) if kind.is_dir() => occurrences(&entry.path(), wanted),
+            Ok(kind) if kind.is_file() => {
+                let bytes = std::fs::read(entry.path()).unwrap_or_default();
+                bytes.windows(wanted.len()).filter(|part| *part == wanted.as_bytes()).count()
+            }
+            _ => 0,
+        })
+        .sum()
+}
+
+#[test]
+fn a_secret_is_added_outside_and_is_nowhere_inside_nor_in_any_record() {
+    block_on(async {
+        let scene = Scene::open().await;
+        scene.cli(&["secret", "set", "model-key"], SECRET);
+        assert!(String::from_utf8(scene.cli(&["secret", "ls"], "").stdout).unwrap().lines().any(|line| line == "model-key"));
+        let policy = json!({"version": 1,
+            "network": {"allow": [{"id": "model", "hosts": ["api.test"], "ports": [443]}]},
+            "secrets": [{"secret": "model-key", "hosts": ["api.test"], "methods": ["POST"], "paths": ["/v1/**"], "header": "authorization",
+                "value": "Bearer {}", "variable": "MODEL_API_KEY"}]});
+        for class in CLASSES {
+            let sandbox = scene.create(class, Some(policy.clone())).await;
+            let told = scene.python(&sandbox, POST).await;
+            assert_eq!(told.code, 0, "{class}: {told}\n{}", scene.server.last_words());
+            assert!(told.stdout.contains("belljar-placeholder-model-key") && !told.stdout.contains(SECRET), "{class}: {told}");
+            let seen = scene.internet.seen().join("\n");
+            assert!(seen.contains(&format!("authorization: Bearer {SECRET}")), "{class}: it went out: {seen}");
+            assert!(!seen.contains("placeholder"), "{class}: and only it: {seen}");
+
+            let (head, tail) = SECRET.split_at(6);
+            let (there, here) = FINDABLE.split_at(6);
+            scene.python(&sandbox, &format!("open('/tmp/there', 'w').write('{FINDABLE}')")).await;
+            let search = format!("{SEARCH}\nprint(count('{head}', '{tail}'), count('{there}', '{here}') > 0)");
+            let found = scene.python(&sandbox, &search).await;
+            assert_eq!(found.stdout.trim(), "0 True", "{class}: {found}");
+            // Its memory on disk, where the class has that, its files, and its record.
+            scene.client.pause_sandbox(&sandbox, false).await.unwrap();
+            assert_eq!(occurrences(&scene.server.scope.data_dir.join("sandboxes"), SECRET), 0, "{class}");
+            assert_eq!(
+                occurrences(&scene.server.scope.data_dir.join("pool").join("sandboxes").join(sandbox.as_str()), SECRET),
+                0,
+                "{class}"
+            );
+            assert!(
+                occurrences(&scene.server.scope.data_dir.join("pool").join("sandboxes").join(sandbox.as_str()), FINDABLE) > 0,
+                "{class}: the search works"
+            );
+            scene.client.resume_sandbox(&sandbox, None).await.unwrap();
+            let again = scene.python(&sandbox, POST).await;
+            assert_eq!(again.code, 0, "{class}: after a pause: {again}");
+            assert!(scene.internet.seen().join("\n").contains(SECRET), "{class}: after a pause");
+            scene.kill(&sandbox).await;
+        }
+        // Log and store of the server, audit log, the secrets themselves.
+        let data = &scene.server.scope.data_dir;
+        for place in [scene.server.directory(), &data.join("audit"), &data.join("secrets")] {
+            assert_eq!(occurrences(place, SECRET), 0, "{}", place.display());
+        }
+        assert!(occurrences(scene.server.directory(), "model-key") > 0, "the policies in the store name it");
+        scene.cli(&["secret", "rm", "model-key"], "");
+        scene.close();
+    });
+}
