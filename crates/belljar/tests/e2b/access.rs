@@ -97,7 +97,7 @@ fn what_is_not_done_is_never_said_to_be() {
         let nobody = wire.control("POST", &format!("/sandboxes/sabcdefghijkmnpqrstu/{path}"), &json!({}));
         assert_eq!(nobody.status, 404, "{path}");
     }
-    let bodies = [json!({ "network": { "allowOut": ["1.1.1.1"], "denyOut": ["0.0.0.0/0"] } }), json!({ "timeout": 0 })];
+    let bodies = [json!({ "network": { "egressProxy": { "address": "proxy.example:1080" } } }), json!({ "timeout": 0 })];
     for body in bodies {
         let mut whole = json!({ "templateID": "base" });
         whole.as_object_mut().unwrap().extend(body.as_object().unwrap().clone());
