@@ -90,7 +90,7 @@ fn check(policy: &Policy) -> Result<(), PolicyError> {
         let name = format!("headers[{index}]");
         check_header(&name, header)?;
         let is_new = |host: &NamePattern| known.insert((host.to_string(), header.header.to_ascii_lowercase()));
-        if !header.hosts.iter().map(is_new).fold(true, |all, new| all && new) {
+        if !header.hosts.iter().all(is_new) {
             return Err(PolicyError::rule(name, "another entry has the same header for the same host"));
         }
     }
