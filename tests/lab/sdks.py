@@ -3,7 +3,7 @@
 import os
 import subprocess
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from .server import ROOT
 
@@ -15,24 +15,26 @@ NODE = "22.20.0"
 class Sdk:
     package: str
     versions: list[str]
+    # What has to be installed with a version, where what it asks for by itself is no longer what it was written for.
+    beside: dict[str, list[str]] = field(default_factory=dict)
 
     def home(self, version, language):
         return HOME / f"{language}-{self.package.replace('/', '-').lstrip('@')}-{version}"
 
 
-def environment_with(home, package):
-    """A Python environment with this package in it, made if it is not there."""
+def environment_with(home, *packages):
+    """A Python environment with these packages in it, made if it is not there."""
     if not (home / "ready").exists():
         subprocess.run([sys.executable, "-m", "venv", "--clear", home], check=True)
         pip = [home / "bin/pip", "install", "--quiet", "--disable-pip-version-check", "--only-binary", ":all:"]
-        subprocess.run([*pip, package], check=True)
+        subprocess.run([*pip, *packages], check=True)
         (home / "ready").touch()
     return home
 
 
 class Python(Sdk):
     def command(self, version, program):
-        home = environment_with(self.home(version, "python"), f"{self.package}=={version}")
+        home = environment_with(self.home(version, "python"), f"{self.package}=={version}", *self.beside.get(version, []))
         return [home / "bin/python", ROOT / "tests/e2b" / f"{program}.py"]
 
 
