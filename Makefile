@@ -53,6 +53,7 @@ fuzz: ## feed what a hostile guest can send to the code that reads it, 30 s a ta
 
 bench: guest ## measure against bwrap, runsc and crun; writes bench/results/ (root)
 	cargo run --locked --release --package belljar-testkit --bin bench
+	cargo run --locked --release --package belljar-testkit --bin state_bench
 	cargo bench --locked --package belljar-policy
 	cargo build --locked --release --package belljar --package belljar-testkit --bins
 	BELLJAR_PROGRAMS=$(TARGET_DIR)/release scripts/bench-e2b

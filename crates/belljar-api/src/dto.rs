@@ -3,6 +3,8 @@
 //! Requests refuse fields they do not know, so that a misspelt one is found. Times are RFC 3339, durations are seconds, sizes are bytes, and
 //! bytes that are not UTF-8 have a field of their own that ends in `_base64`.
 
+mod artifact;
+mod carrying;
 mod audit;
 mod code;
 mod file;
@@ -15,6 +17,8 @@ mod snapshot;
 mod template;
 mod volume;
 
+pub(crate) use artifact::*;
+pub(crate) use carrying::*;
 pub(crate) use audit::*;
 pub(crate) use code::*;
 pub(crate) use file::*;

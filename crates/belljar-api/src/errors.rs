@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use axum::http::StatusCode;
 use belljar_http::Problem;
 use belljar_interpreter::ContextId;
-use belljar_types::{Invalid, KeyId, ProcessId, ProjectId, SandboxId, TemplateName, escape_untrusted};
+use belljar_types::{ArtifactId, Invalid, KeyId, ProcessId, ProjectId, SandboxId, TemplateName, escape_untrusted};
 use utoipa::openapi::{ContentBuilder, Ref, RefOr, Response, ResponseBuilder};
 use utoipa::{IntoResponses, ToSchema};
 
@@ -104,6 +104,7 @@ parsed!(process_id, ProcessId, "process_not_found", "process");
 parsed!(template_name, TemplateName, "template_not_found", "template");
 parsed!(context_id, ContextId, "context_not_found", "context");
 parsed!(project_id, ProjectId, "project_not_found", "project");
+parsed!(artifact_id, ArtifactId, "artifact_not_found", "artifact");
 parsed!(key_id, KeyId, "key_not_found", "key");
 
 /// A port in a path.

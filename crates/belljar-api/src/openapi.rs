@@ -20,6 +20,7 @@ use crate::errors::ProblemSchema;
     tags(
         (name = "sandboxes", description = "Make, find, change and end sandboxes"),
         (name = "snapshots", description = "Keep the state of a sandbox, make others from it, and go back to it"),
+        (name = "artifacts", description = "Keep files of sandboxes, and fetch them when those are gone"),
         (name = "processes", description = "Run commands, and read what they write as often as you like"),
         (name = "code", description = "Run code in contexts that remember what ran before"),
         (name = "files", description = "Read, write, watch and search files"),

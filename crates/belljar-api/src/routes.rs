@@ -1,5 +1,7 @@
 //! What is answered where. Each route carries its own description, of which the OpenAPI document is made.
 
+mod artifacts;
+mod carrying;
 mod audit;
 mod code;
 mod exec;
@@ -73,6 +75,14 @@ fn keyed() -> OpenApiRouter<ApiState> {
         .routes(routes!(snapshots::fork_snapshot))
         .routes(routes!(snapshots::rollback))
         .routes(routes!(snapshots::tree))
+        .routes(routes!(carrying::export))
+        .routes(routes!(carrying::import))
+        .routes(routes!(carrying::push))
+        .routes(routes!(carrying::pull))
+        .routes(routes!(artifacts::keep))
+        .routes(routes!(artifacts::list))
+        .routes(routes!(artifacts::get, artifacts::remove))
+        .routes(routes!(artifacts::content))
         .routes(routes!(sandboxes::usage))
         .routes(routes!(sandboxes::metrics))
         .routes(routes!(exec::exec))

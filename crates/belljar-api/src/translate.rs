@@ -1,5 +1,6 @@
 //! Between what travels and the core's words. What cannot be said in them is refused here, by the name the caller used.
 
+mod artifact;
 mod audit;
 mod code;
 mod file;
@@ -11,6 +12,7 @@ mod server;
 mod snapshot;
 mod volume;
 
+pub(crate) use artifact::*;
 pub(crate) use audit::*;
 pub(crate) use code::*;
 pub(crate) use file::*;

@@ -3,7 +3,9 @@
 //! [`Client`] has one method a route. What makes it more than a list of requests is in [`Follower`] and [`Feeder`]: they read a process's output and
 //! write its input by byte offset, so that a server that is restarted in between costs a pause and not a byte.
 
+mod artifacts;
 mod audit;
+mod carrying;
 mod client;
 mod code;
 mod error;
@@ -24,7 +26,9 @@ mod snapshots;
 mod templates;
 mod volumes;
 
+pub use artifacts::{ArtifactPage, ArtifactView, NewArtifact};
 pub use audit::{AuditAsk, AuditEvents, AuditVerdict};
+pub use carrying::{NewImport, PushedSnapshot};
 pub use client::{Client, Connection};
 pub use code::{CodeLine, RunCode};
 pub use error::{ClientError, ProblemBody};

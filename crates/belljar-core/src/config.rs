@@ -39,6 +39,10 @@ pub struct ServiceConfig {
     pub orphan_grace: Duration,
     /// What a sandbox whose lease ran out while the server was away still gets.
     pub restart_grace: Duration,
+    /// Most bytes of one artifact.
+    pub max_artifact_bytes: u64,
+    /// Most artifacts of one sandbox.
+    pub max_artifacts: u64,
     /// How long ended sandboxes are remembered.
     pub keep_ended: Duration,
     /// Whether what cannot be recorded is not done.
@@ -67,6 +71,8 @@ impl Default for ServiceConfig {
             creates_waiting: 256,
             orphan_grace: Duration::from_secs(60),
             restart_grace: Duration::from_secs(30),
+            max_artifact_bytes: 1 << 30,
+            max_artifacts: 1000,
             keep_ended: Duration::from_secs(7 * 24 * 3600),
             audit_required: true,
             prices: Prices::default(),

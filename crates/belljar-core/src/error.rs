@@ -2,9 +2,12 @@
 
 use std::time::Duration;
 
-use belljar_ports::{AuditError, EgressError, GuestError, RuntimeError, SecretsError, StoreError, TemplateError, VolumeError};
+use belljar_ports::{
+    AuditError, BlobError, EgressError, GuestError, ParcelError, RuntimeError, SecretsError, StoreError, TemplateError, VolumeError,
+};
 use belljar_types::{
-    BuildId, Invalid, IsolationClass, KeyId, Meter, ProjectId, SandboxEnd, SandboxId, SandboxState, Scope, TemplateName, VolumeName,
+    ArtifactId, BuildId, Invalid, IsolationClass, KeyId, Meter, ProjectId, SandboxEnd, SandboxId, SandboxState, Scope, TemplateName,
+    VolumeName,
 };
 
 use crate::NoClass;
@@ -72,6 +75,12 @@ pub enum CoreError {
         id: SandboxId,
         /// Its volume.
         name: VolumeName,
+    },
+    /// No such artifact in the caller's project.
+    #[error("there is no artifact {id}")]
+    NoArtifact {
+        /// The id asked for.
+        id: ArtifactId,
     },
     /// No such template for the caller.
     #[error("there is no template {name}: `belljar template ls` shows those there are")]
@@ -193,6 +202,18 @@ pub enum CoreError {
     /// It could not be recorded and was not done; or the record could not be read.
     #[error("the audit log does not work")]
     Audit(#[from] AuditError),
+    /// Bytes were not kept or found.
+    #[error(transparent)]
+    Blob(#[from] BlobError),
+    /// A snapshot was not packed or taken in.
+    #[error(transparent)]
+    Parcel(#[from] ParcelError),
+    /// Nothing was pushed under that name.
+    #[error("no snapshot was pushed as {name} by this project")]
+    NotPushed {
+        /// The name asked for, safe to print.
+        name: String,
+    },
     /// A template was not made, found or removed.
     #[error(transparent)]
     Template(#[from] TemplateError),
@@ -225,6 +246,14 @@ impl CoreError {
             Self::Forbidden { .. } => "forbidden",
             Self::NoSandbox { .. } => "sandbox_not_found",
             Self::NoSnapshot { .. } | Self::Runtime(RuntimeError::NoSnapshot { .. }) => "snapshot_not_found",
+            Self::NoArtifact { .. } => "artifact_not_found",
+            Self::Blob(BlobError::TooLarge { .. }) => "artifact_too_large",
+            Self::Blob(BlobError::Source(_)) => "guest_lost",
+            Self::Blob(_) => "blob_failed",
+            Self::NotPushed { .. } => "snapshot_not_found",
+            Self::Parcel(ParcelError::Storage { .. }) => "snapshot_storage_failed",
+            Self::Parcel(ParcelError::MemoryElsewhere { .. }) => "memory_cannot_go_on",
+            Self::Parcel(_) => "bad_snapshot_file",
             Self::NoTemplate { .. } => "template_not_found",
             Self::NoBuild { .. } => "build_not_found",
             Self::BuildStarted { .. } => "build_started",
@@ -265,10 +294,14 @@ impl CoreError {
     /// What kind of failure it is.
     pub fn class(&self) -> ErrorClass {
         match self.code() {
-            "invalid" | "template_failed" | "start_failed" | "upload_failed" => ErrorClass::Invalid,
+            "invalid" | "artifact_too_large" | "bad_snapshot_file" | "template_failed" | "start_failed" | "upload_failed" => {
+                ErrorClass::Invalid
+            }
             "forbidden" => ErrorClass::Forbidden,
-            "sandbox_not_found" | "snapshot_not_found" | "volume_not_found" | "template_not_found" | "build_not_found"
-            | "project_not_found" | "key_not_found" | "secret_not_found" | "process_not_found" | "file_not_found" => ErrorClass::NotFound,
+            "sandbox_not_found" | "snapshot_not_found" | "artifact_not_found" | "volume_not_found" | "template_not_found"
+            | "build_not_found" | "project_not_found" | "key_not_found" | "secret_not_found" | "process_not_found" | "file_not_found" => {
+                ErrorClass::NotFound
+            }
             "wrong_state"
             | "build_started"
             | "sandbox_ended"
@@ -281,7 +314,7 @@ impl CoreError {
             | "wrong_kind" => ErrorClass::Conflict,
             "quota_exceeded" | "budget_exceeded" => ErrorClass::Quota,
             "busy" => ErrorClass::Busy,
-            "isolation_unavailable" | "unsupported" => ErrorClass::Unsupported,
+            "isolation_unavailable" | "unsupported" | "memory_cannot_go_on" => ErrorClass::Unsupported,
             "engine_unavailable" | "stopping" | "guest_lost" | "audit_unavailable" | "store_full" => ErrorClass::Unavailable,
             _ => ErrorClass::Internal,
         }

@@ -6,12 +6,14 @@
 
 mod activity;
 mod admission;
+mod artifacts;
 mod asking;
 mod boundary;
 mod budgets;
 mod building;
 mod caller;
 mod changing;
+mod carrying;
 mod config;
 mod doctor;
 mod ending;
@@ -19,6 +21,7 @@ mod error;
 mod expiry;
 mod forking;
 mod keeping;
+mod media_type;
 mod metering;
 mod owner;
 mod pausing;
@@ -45,16 +48,19 @@ mod volume_recovery;
 mod volumes;
 mod warming;
 
+pub use artifacts::KeepFile;
 pub use asking::in_the_name_of;
 pub use belljar_policy as policy;
 pub use belljar_ports::{
-    AuditError, AuditPage, AuditQuery, AuditVerdict, BuildLine, ByteStream, Capabilities, Checkpoint, ContentStream, Cursor, EventStream,
-    Family, FileContent, FileStream, Guest, GuestConnection, GuestError, Holder, Order, OutputStream, OwnedTemplate, Page, PageRequest,
-    RuntimeError, SandboxFilter, SearchStream, SecretInfo, SnapshotCursor, SnapshotFilter, SnapshotKind, SnapshotPage, StoreError, Swept,
-    TemplateError, TemplateSource, VolumeError, VolumeFile, VolumePage,
+    ArtifactCursor, ArtifactPage, AuditError, AuditPage, AuditQuery, AuditVerdict, BlobError, BlobStream, BuildLine, ByteStream,
+    Capabilities, Checkpoint, ContentStream, Cursor, EventStream, Family, FileContent, FileStream, Guest, GuestConnection, GuestError,
+    Holder, Order, OutputStream, OwnedTemplate, Page, PageRequest, ParcelError, RuntimeError, SandboxFilter, SearchStream, SecretInfo,
+    SnapshotCursor, SnapshotFilter, SnapshotKind, SnapshotPage, StoreError, Swept, TemplateError, TemplateSource, VolumeError, VolumeFile,
+    VolumePage,
 };
 pub use building::{BuildBase, BuildPlan, BuildView, PlannedStep};
 pub use caller::{Caller, Denied, NewKey, fresh_secret};
+pub use carrying::{ImportSnapshot, Pushed};
 pub use config::ServiceConfig;
 pub use doctor::DoctorReport;
 pub use error::{CoreError, ErrorClass};

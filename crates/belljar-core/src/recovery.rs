@@ -24,7 +24,7 @@ use tracing::{error, info, warn};
 use crate::owner::Owner;
 use crate::shared::Shared;
 use crate::statistics::Counters;
-use crate::{CoreError, chain, expiry, snapshot_recovery, volume_recovery};
+use crate::{CoreError, artifacts, chain, expiry, snapshot_recovery, volume_recovery};
 
 /// How many sandboxes are taken over at the same time.
 const AT_ONCE: usize = 16;
@@ -83,6 +83,8 @@ pub(crate) async fn recover(shared: &Arc<Shared>) -> Result<(), StoreError> {
     tokio::spawn(remove_orphans(Arc::clone(shared), orphans));
     snapshot_recovery::settle(shared, snapshots, unreadable_snapshots).await;
     volume_recovery::settle(shared).await?;
+    let half_kept = shared.store.unfinished_artifacts().await?;
+    tokio::spawn(artifacts::finish_removing(Arc::clone(shared), half_kept));
     tokio::spawn(expiry::remove_expired(Arc::downgrade(shared)));
     tokio::spawn(forget_old(Arc::downgrade(shared)));
     Ok(())

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use belljar_ports::{
-    Audit, Capacity, Egress, Once, Page, PageRequest, Runtime, SandboxFilter, Secrets, SnapshotKind, Store, StoreError, Tallies, Templates,
-    Volumes,
+    Audit, Blobs, Capacity, Egress, Once, Page, PageRequest, Parcels, Runtime, SandboxFilter, Secrets, SnapshotKind, Store, StoreError,
+    Tallies, Templates, Volumes,
 };
 use belljar_types::{
     AuditAction, EngineReport, ExecutionId, Phase, Sandbox, SandboxId, SandboxSpec, SandboxState, Scope, Template, Timestamp, Usage,
@@ -32,6 +32,10 @@ pub struct Parts {
     pub templates: Arc<dyn Templates>,
     /// Storage that outlives them.
     pub volumes: Arc<dyn Volumes>,
+    /// Where artifacts are kept.
+    pub blobs: Arc<dyn Blobs>,
+    /// Snapshots as streams of bytes.
+    pub parcels: Arc<dyn Parcels>,
     /// How much the host can hold.
     pub capacity: Arc<dyn Capacity>,
     /// What only the server counts.

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use belljar_ports::{Egress, Runtime, Secrets, Store, StoreError, Templates, Volumes};
+use belljar_ports::{Blobs, Egress, Parcels, Runtime, Secrets, Store, StoreError, Templates, Volumes};
 use belljar_types::{EngineReport, Epoch, IsolationClass, Sandbox, SandboxId};
 use tokio::sync::{Notify, mpsc, watch};
 use tokio_util::task::TaskTracker;
@@ -44,6 +44,8 @@ pub(crate) struct Shared {
     pub(crate) engines: Vec<Engine>,
     pub(crate) templates: Arc<dyn Templates>,
     pub(crate) volumes: Arc<dyn Volumes>,
+    pub(crate) blobs: Arc<dyn Blobs>,
+    pub(crate) parcels: Arc<dyn Parcels>,
     pub(crate) egress: Option<Arc<dyn Egress>>,
     pub(crate) secrets: Option<Arc<dyn Secrets>>,
     pub(crate) admission: Arc<Admission>,
@@ -74,6 +76,8 @@ impl Shared {
             engines,
             templates: parts.templates,
             volumes: parts.volumes,
+            blobs: parts.blobs,
+            parcels: parts.parcels,
             egress: parts.egress,
             secrets: parts.secrets,
             meters: Arc::new(meters),

@@ -50,6 +50,16 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
+    /// One from elsewhere, before it is here.
+    pub(crate) fn arriving(self, id: SnapshotId) -> Self {
+        Self { id, whole: false, ..self }
+    }
+
+    /// The same when all of it is.
+    pub(crate) fn arrived(self, bytes: u64) -> Self {
+        Self { whole: true, bytes, ..self }
+    }
+
     /// In the words of the contract.
     pub fn told(&self) -> SnapshotRecord {
         SnapshotRecord {
@@ -177,7 +187,7 @@ fn remove(places: &Places, pool: &Pool, id: &SnapshotId) -> Result<(), HostError
     attempt().map_err(|source| HostError::Snapshot { operation: "remove", id: id.clone(), source })
 }
 
-fn write(places: &Places, snapshot: &Snapshot, operation: &'static str) -> Result<(), HostError> {
+pub(crate) fn write(places: &Places, snapshot: &Snapshot, operation: &'static str) -> Result<(), HostError> {
     let written = records::put(&places.snapshot_home(&snapshot.id), snapshot, snapshot.whole);
     written.map_err(|source| HostError::Snapshot { operation, id: snapshot.id.clone(), source })
 }

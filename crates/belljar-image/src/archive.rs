@@ -3,6 +3,7 @@
 mod decompress;
 mod limits;
 mod member;
+pub(crate) mod pack;
 mod path;
 mod pax;
 mod reader;

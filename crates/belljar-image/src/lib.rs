@@ -29,7 +29,7 @@ pub use oci::OciError;
 pub use progress::{PlainProgress, Progress, ProgressSink, Silent};
 pub use recipe::{Recipe, RecipeError, RecipeFile, build_recipe, ensure_recipe, recipe_text};
 pub use registry::{PullOptions, Reference, RegistryCredentials, RegistryError};
-pub use store::{LayerInfo, LayerStore, StoreError};
+pub use store::{LayerInfo, LayerStore, StoreError, pack_tree, unpack_tree};
 
 /// Directories that every engine mounts over or the agent writes to, with their modes.
 pub(crate) const MOUNT_POINTS: [(&str, u32); 6] =

@@ -14,6 +14,7 @@
 mod copy;
 mod error;
 mod hold;
+mod parcels;
 mod staging;
 mod steps;
 mod sweep;
@@ -31,6 +32,7 @@ use rustix::fs::{CWD, RenameFlags, renameat_with};
 
 pub use error::StoreError;
 use hold::Held;
+pub use parcels::{pack_tree, unpack_tree};
 pub(crate) use staging::{Staged, random_name};
 
 use crate::archive::tree::Tree;

@@ -9,6 +9,7 @@
 //!      Templates ─ root filesystems by name                            (the host's layer store)
 //!      Blobs   ── bytes that outlive sandboxes                         (a directory, or S3)
 //!      Volumes ─── storage that outlives sandboxes, and its content    (the host's pool)
+//!      Parcels ── snapshots as streams of bytes                         (the host and its layers)
 //!      Capacity ── how much room the host has
 //!      Audit   ── what happened, so that it cannot be unwritten        (files in the data directory)
 //!      Tallies ─── what was counted a moment ago                       (a file in the data directory)
@@ -18,6 +19,7 @@
 //! An ability that an engine lacks is an answer of [`Capabilities`], given before any work starts, and
 //! [`RuntimeError::Unsupported`] if it is asked for all the same; never a half-done attempt.
 
+mod artifact_store;
 mod audit;
 mod blobs;
 mod capabilities;
@@ -25,6 +27,7 @@ mod capacity;
 mod egress;
 mod guest;
 mod metering_store;
+mod parcels;
 mod runtime;
 mod secrets;
 mod snapshot_store;
@@ -34,6 +37,7 @@ mod templates;
 mod volume_store;
 mod volumes;
 
+pub use artifact_store::{ArtifactCursor, ArtifactPage, ArtifactStore};
 pub use audit::{Audit, AuditError, AuditPage, AuditQuery, AuditVerdict, Checkpoint};
 pub use belljar_types::SnapshotKind;
 pub use blobs::{BlobError, BlobHead, BlobKey, BlobList, BlobStream, Blobs, Put, Wanted};
@@ -42,6 +46,7 @@ pub use capacity::{Capacity, Room};
 pub use egress::{Attached, Egress, EgressAbilities, EgressError, EgressEvent, EgressEventKind};
 pub use guest::{ByteStream, EventStream, FileContent, Guest, GuestConnection, GuestError, GuestInfo, OutputStream, SearchStream};
 pub use metering_store::MeteringStore;
+pub use parcels::{Parcel, ParcelError, Parcels};
 pub use runtime::{Found, Presence, Runtime, RuntimeError, SnapshotRecord};
 pub use secrets::{Before, SecretInfo, Secrets, SecretsError};
 pub use snapshot_store::{Family, SnapshotCursor, SnapshotFilter, SnapshotPage, SnapshotStore};

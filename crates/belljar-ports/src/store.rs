@@ -15,6 +15,7 @@ use belljar_types::{
     Timestamp, VolumeId, VolumeName,
 };
 
+use crate::artifact_store::ArtifactStore;
 use crate::metering_store::MeteringStore;
 use crate::snapshot_store::SnapshotStore;
 use crate::volume_store::VolumeStore;
@@ -221,7 +222,7 @@ pub enum StoreError {
 
 /// What the service remembers.
 #[async_trait]
-pub trait Store: SnapshotStore + VolumeStore + MeteringStore {
+pub trait Store: SnapshotStore + VolumeStore + MeteringStore + ArtifactStore {
     /// Starts a new epoch, higher than all before, and sums up anew what each project has.
     async fn begin_epoch(&self) -> Result<Epoch, StoreError>;
 

@@ -10,6 +10,8 @@ use sqlx::{ConnectOptions, Connection};
 
 use crate::errors::OpenProblem;
 
+#[path = "verbs/artifacts.rs"]
+mod artifacts;
 #[path = "verbs/epochs.rs"]
 mod epochs;
 #[path = "verbs/keys.rs"]

@@ -4,6 +4,10 @@
 //! server would that was thought dead, and must change nothing any more.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+#[path = "service/artifacts.rs"]
+mod artifacts;
+#[path = "service/carrying.rs"]
+mod carrying;
 #[path = "service/audit.rs"]
 mod audit;
 #[path = "service/budgets.rs"]

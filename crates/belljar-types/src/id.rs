@@ -112,6 +112,10 @@ id! {
     SnapshotId, "snapshot id", 16..=32, host_label, "a-z and 0-9"
 }
 id! {
+    /// A file that was taken out of a sandbox to be kept.
+    ArtifactId, "artifact id", 16..=32, host_label, "a-z and 0-9"
+}
+id! {
     /// What people call a snapshot.
     SnapshotName, "snapshot name", 1..=64, name, "A-Z, a-z, 0-9, '-', '_' and '.'"
 }
@@ -194,7 +198,7 @@ macro_rules! random {
         }
     )*};
 }
-random!(SandboxId => 's', ExecutionId => 'e', SnapshotId => 'n', VolumeId => 'v', ProcessId => 'p', KeyId => 'k');
+random!(SandboxId => 's', ExecutionId => 'e', SnapshotId => 'n', ArtifactId => 'a', VolumeId => 'v', ProcessId => 'p', KeyId => 'k');
 
 #[cfg(test)]
 mod tests {

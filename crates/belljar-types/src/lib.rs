@@ -3,6 +3,7 @@
 //!
 //! Nothing here does I/O (ids draw randomness, that is all), knows an engine, or knows a vendor.
 
+mod artifact;
 mod audit;
 mod build;
 mod file;
@@ -26,11 +27,13 @@ mod text;
 mod usage;
 mod volume;
 
+pub use artifact::{Artifact, ArtifactState};
 pub use audit::{Actor, AuditAction, AuditEvent, AuditRecord, ContentDigest, Phase, audit_text};
 pub use build::{BuildFailure, BuildLog, BuildPlace, BuildRecord, BuildState, BuildStep, LogLevel};
 pub use file::{ByteRange, EntryName, FileEvent, FileEventKind, FileInfo, FileKind, ListOptions, SearchHit, SearchQuery, WriteOptions};
 pub use id::{
-    BuildId, ExecutionId, FilesHash, KeyId, ProcessId, ProjectId, SandboxId, SnapshotId, SnapshotName, TemplateName, VolumeId, VolumeName,
+    ArtifactId, BuildId, ExecutionId, FilesHash, KeyId, ProcessId, ProjectId, SandboxId, SnapshotId, SnapshotName, TemplateName, VolumeId,
+    VolumeName,
 };
 pub use invalid::Invalid;
 pub use isolation::{Check, CheckOutcome, EngineReport, IsolationClass, IsolationRequest};

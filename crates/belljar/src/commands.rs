@@ -7,6 +7,7 @@
 //! | 2 | wrong usage |
 //! | 125 | Belljar's own failure in `exec`, `code` and `shell`; `exec` and `shell` otherwise end with the code of what they ran, 128 + n for signal n |
 
+mod artifact;
 mod audit;
 mod budget;
 mod code;
@@ -65,6 +66,8 @@ pub(crate) enum Command {
     Volume(volume::Command),
     Rollback(rollback::Arguments),
     Tree(tree::Arguments),
+    #[command(subcommand)]
+    Artifact(artifact::Command),
     Kill(kill::Arguments),
     Usage(usage::Arguments),
     Metrics(metrics::Arguments),
@@ -105,6 +108,7 @@ pub(crate) async fn run(command: Command) -> ExitCode {
         Command::Fork(arguments) => fork::run(arguments).await,
         Command::Rollback(arguments) => rollback::run(arguments).await,
         Command::Tree(arguments) => tree::run(arguments).await,
+        Command::Artifact(command) => artifact::run(command).await,
         Command::Kill(arguments) => kill::run(arguments).await,
         Command::Usage(arguments) => usage::run(arguments).await,
         Command::Metrics(arguments) => metrics::run(arguments).await,

@@ -5,11 +5,12 @@ use std::sync::Arc;
 
 use belljar_host::{Host, HostConfig, HostRoom};
 use belljar_image::{Catalog, CatalogOptions, LayerStore};
-use belljar_ports::{Capacity, Runtime, Templates};
+use belljar_parcel::HostParcels;
+use belljar_ports::{Blobs, Capacity, Parcels, Runtime, Templates};
 use belljar_runtime_container::{ContainerConfig, ContainerRuntime};
 use belljar_runtime_gvisor::{GvisorConfig, GvisorRuntime};
 
-use crate::config::{Bytes, HostSection};
+use crate::config::{BlobsConfig, BlobsKind, Bytes, HostSection};
 
 /// Why the host could not be opened.
 #[derive(Debug, thiserror::Error)]
@@ -41,6 +42,12 @@ pub(crate) enum ComposeError {
         #[source]
         source: std::io::Error,
     },
+    /// Bytes cannot be kept.
+    #[error(transparent)]
+    Blobs(#[from] belljar_blobs::OpenError),
+    /// The settings of where they are kept are wrong.
+    #[error("use the configuration")]
+    Settings(#[from] belljar_types::Invalid),
     /// The layers failed.
     #[error("open the layers of {path}")]
     Layers {
@@ -63,6 +70,7 @@ pub(crate) struct Machine {
     pub(crate) engines: Vec<Arc<dyn Runtime>>,
     pub(crate) templates: Arc<dyn Templates>,
     pub(crate) capacity: Arc<dyn Capacity>,
+    pub(crate) parcels: Arc<dyn Parcels>,
 }
 
 /// Opens the host on its data directory and builds the engines on it.
@@ -95,7 +103,16 @@ pub(crate) async fn open(data_dir: &Path, section: &HostSection, filtered_slots:
         Arc::new(ContainerRuntime::new(Arc::clone(&host), ContainerConfig::default())),
     ];
     let capacity = HostRoom::new(data_dir).map_err(|source| ComposeError::Room { path: data_dir.to_owned(), source })?;
-    Ok(Machine { host, engines, templates: Arc::new(Catalog::new(layers, options)), capacity: Arc::new(capacity) })
+    let parcels = Arc::new(HostParcels::new(Arc::clone(&host), layers.clone()));
+    Ok(Machine { host, engines, templates: Arc::new(Catalog::new(layers, options)), capacity: Arc::new(capacity), parcels })
+}
+
+/// Opens the place for bytes that outlive sandboxes.
+pub(crate) async fn blobs(data_dir: &Path, config: &BlobsConfig) -> Result<Arc<dyn Blobs>, ComposeError> {
+    Ok(match config.kind {
+        BlobsKind::Directory => Arc::new(belljar_blobs::open_directory(&config.directory(data_dir))?),
+        BlobsKind::S3 => Arc::new(belljar_blobs::open_s3(config.bucket(data_dir)?).await?),
+    })
 }
 
 /// Refuses an ordinary user with a reason, before some file refuses without one.

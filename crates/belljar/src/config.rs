@@ -1,6 +1,7 @@
 //! The configuration file. Every key has a default, so that an empty file and no file mean the same; an unknown key is an error, because a
 //! typo that is ignored is a limit that is not kept. `docs/reference/configuration.md` lists all of it.
 
+mod blobs;
 mod quantity;
 mod rules;
 
@@ -10,6 +11,7 @@ use std::path::{Path, PathBuf};
 use belljar_types::{Invalid, Limits, Prices, TemplateName};
 use serde::Deserialize;
 
+pub(crate) use blobs::{BlobsConfig, BlobsKind};
 pub(crate) use quantity::{Bytes, Time};
 pub(crate) use rules::{NetworkConfig, PoliciesConfig, read_policy};
 
@@ -75,6 +77,8 @@ pub(crate) struct Config {
     pub(crate) policies: PoliciesConfig,
     /// What usage costs.
     pub(crate) prices: Prices,
+    /// Where bytes are kept that outlive sandboxes.
+    pub(crate) blobs: BlobsConfig,
     /// What is logged.
     pub(crate) log: LogConfig,
 }
@@ -275,6 +279,8 @@ impl Config {
             orphan_grace: time(own.orphan_grace, base.orphan_grace),
             restart_grace: time(own.restart_grace, base.restart_grace),
             keep_ended: time(own.keep_ended, base.keep_ended),
+            max_artifact_bytes: self.blobs.max_artifact.map_or(base.max_artifact_bytes, Bytes::get),
+            max_artifacts: self.blobs.max_artifacts.unwrap_or(base.max_artifacts),
             audit_required: self.audit.required,
             prices: self.prices.clone(),
             policies: self.policies.load(self.network.operator())?,
@@ -320,6 +326,7 @@ mod tests {
         "network",
         "policies",
         "prices",
+        "blobs",
         "log",
     ];
 

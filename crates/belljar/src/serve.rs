@@ -74,6 +74,7 @@ pub(crate) async fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
         0 => None,
         _ => Some(outlet::open(&machine.host, &config.network, Arc::clone(&service_config.policies.operator), Arc::clone(&vault))?),
     };
+    let blobs = compose::blobs(&data_dir, &config.blobs).await?;
     let store = belljar_store::open(&config.store_url()).await?;
     let audit = Arc::new(belljar_audit::AuditLog::open(&data_dir.join("audit"))?);
     let parts = Parts {
@@ -81,6 +82,8 @@ pub(crate) async fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
         engines: machine.engines,
         templates: machine.templates,
         volumes: Arc::new(machine.host.volumes()),
+        blobs,
+        parcels: machine.parcels,
         capacity: machine.capacity,
         tallies: Arc::new(belljar_host::TallyFile::open(&data_dir)?),
         audit,

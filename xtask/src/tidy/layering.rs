@@ -29,6 +29,7 @@ fn may_use(short_name: &str) -> Option<&'static [&'static str]> {
         engine if engine.starts_with("runtime-") => ENGINE,
         "image" | "audit" => &["types", "ports", "linux"],
         "store" | "blobs" => &["types", "ports"],
+        "parcel" => &["types", "ports", "host", "image"],
         "client" => &["types"],
         "guard" => &["types", "linux"],
         "egress" => &["types", "ports", "policy", "linux"],

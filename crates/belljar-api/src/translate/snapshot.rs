@@ -5,14 +5,14 @@ use std::sync::Arc;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use belljar_core::{
-    CoreError, Family, ForkRequest as CoreFork, Forks, SnapshotCursor, SnapshotFilter, SnapshotKind, SnapshotPage, TakeSnapshot,
+    CoreError, Family, ForkRequest as CoreFork, Forks, ImportSnapshot, Pushed, SnapshotCursor, SnapshotFilter, SnapshotKind, SnapshotPage, TakeSnapshot,
 };
 use belljar_http::Problem;
 use belljar_types::{Invalid, Origin, Sandbox, Snapshot, Timestamp};
 
 use super::{bounded, limits_view, moment, renamed, sandbox_view, seconds, word};
 use crate::dto::{
-    ForkErrorView, ForkListView, ForkRequest, ForkView, OriginView, SnapshotPageView, SnapshotQuery, SnapshotRequest, SnapshotView,
+    ForkErrorView, ForkListView, ForkRequest, ForkView, ImportQuery, OriginView, PushedView, SnapshotPageView, SnapshotQuery, SnapshotRequest, SnapshotView,
     TreeView,
 };
 
@@ -23,6 +23,23 @@ pub(crate) fn take_snapshot(request: SnapshotRequest) -> Result<TakeSnapshot, In
         kind: request.kind.map(|text| word("kind", &text, &kinds)).transpose()?,
         lifetime: request.expires_in_seconds.map(|value| seconds("expires_in_seconds", value)).transpose()?,
     })
+}
+
+pub(crate) fn import(query: ImportQuery) -> Result<ImportSnapshot, Invalid> {
+    Ok(ImportSnapshot {
+        name: query.name.map(|name| name.parse()).transpose().map_err(|error| renamed("name", error))?,
+        lifetime: query.expires_in_seconds.map(|value| seconds("expires_in_seconds", value)).transpose()?,
+    })
+}
+
+pub(crate) fn pushed_view(pushed: &Pushed) -> PushedView {
+    PushedView {
+        name: pushed.name.clone(),
+        snapshot: pushed.snapshot.to_string(),
+        kind: pushed.kind.as_str(),
+        bytes: pushed.bytes,
+        sha256: pushed.sha256.clone(),
+    }
 }
 
 pub(crate) fn snapshot_view(snapshot: &Snapshot) -> SnapshotView {

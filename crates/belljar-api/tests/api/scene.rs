@@ -51,8 +51,10 @@ impl Scene {
         let parts = Parts {
             store,
             engines: vec![lab.runtime(IsolationClass::Container)],
+            parcels: Arc::new(belljar_parcel::HostParcels::new(Arc::clone(&lab.host), layers.clone())),
             templates: Arc::new(Catalog::new(layers, CatalogOptions::default())),
             volumes: Arc::new(lab.host.volumes()),
+            blobs: Arc::new(belljar_blobs::open_directory(&directory.join("blobs")).unwrap()),
             capacity: Arc::new(HostRoom::new(&lab.data_dir).unwrap()),
             tallies: Arc::new(TallyFile::open(&directory).unwrap()),
             audit: Arc::new(AuditLog::open(&directory.join("audit")).unwrap()),

@@ -10,7 +10,8 @@
 use std::ffi::OsStr;
 use std::fs;
 use std::io;
-use std::path::Path;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
 
 use belljar_linux::btrfs;
 use belljar_types::SandboxId;
@@ -20,6 +21,8 @@ use super::{DIRECTORY, Open, Pool, make_directory};
 use crate::error::HostError;
 
 const DISK: &str = "disk";
+/// The writable disk of a capture that is still being filled.
+const DRAFT: &str = "draft";
 /// Where in a capture the engine puts its memory image.
 pub(crate) const MEMORY: &str = "memory";
 
@@ -80,15 +83,39 @@ impl Pool {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
             other => other?,
         };
-        match Open::id_in(&directory, DISK) {
+        for name in [DISK, DRAFT] {
+            self.drop_subvolume(&directory, name)?;
+        }
+        fs::remove_dir_all(capture)
+    }
+
+    fn drop_subvolume(&self, directory: &OwnedFd, name: &str) -> io::Result<()> {
+        match Open::id_in(directory, name) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             subvolume => {
                 let subvolume = subvolume?;
-                btrfs::delete_subvolume(&directory, OsStr::new(DISK))?;
+                btrfs::delete_subvolume(directory, OsStr::new(name))?;
                 self.lock_dropped().push(subvolume);
             }
         }
-        fs::remove_dir_all(capture)
+        Ok(())
+    }
+
+    /// Makes an empty disk in a capture, to be filled, and says where.
+    pub(crate) fn begin_disk(&self, capture: &Path) -> io::Result<PathBuf> {
+        btrfs::create_subvolume(btrfs::open_directory(capture)?, OsStr::new(DRAFT))?;
+        Ok(capture.join(DRAFT))
+    }
+
+    /// Makes the filled disk that capture's own, never to be changed again, and says how much is on it.
+    pub(crate) fn finish_disk(&self, capture: &Path) -> io::Result<u64> {
+        let directory = btrfs::open_directory(capture)?;
+        let draft = btrfs::open_directory(&capture.join(DRAFT))?;
+        btrfs::snapshot_subvolume(&draft, &directory, OsStr::new(DISK), true)?;
+        let bytes = btrfs::subvolume_usage(&self.filesystem_id, btrfs::subvolume_id(&draft)?).unwrap_or(0);
+        drop(draft);
+        self.drop_subvolume(&directory, DRAFT)?;
+        Ok(bytes)
     }
 }
 

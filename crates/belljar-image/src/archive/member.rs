@@ -11,6 +11,8 @@ pub(crate) enum MemberKind {
     Symlink,
     HardLink,
     Fifo,
+    /// A character device 0:0.
+    Whiteout,
     Device,
     Unknown(u8),
 }

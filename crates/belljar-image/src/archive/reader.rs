@@ -210,6 +210,10 @@ fn until_nul(mut name: Vec<u8>) -> Vec<u8> {
     name
 }
 
+fn device(header: &tar::Header) -> Option<(u32, u32)> {
+    header.device_major().ok().flatten().zip(header.device_minor().ok().flatten())
+}
+
 fn has_data(kind: &MemberKind) -> bool {
     matches!(kind, MemberKind::File { .. } | MemberKind::Unknown(_))
 }
@@ -223,6 +227,7 @@ fn plain_member(header: &tar::Header, kind: u8, named_apart: bool) -> Result<Mem
         b'\0' | b'0' | b'7' | b'S' => MemberKind::File { sparse: None },
         b'1' => MemberKind::HardLink,
         b'2' => MemberKind::Symlink,
+        b'3' if device(header) == Some((0, 0)) => MemberKind::Whiteout,
         b'3' | b'4' => MemberKind::Device,
         b'5' => MemberKind::Directory,
         b'6' => MemberKind::Fifo,

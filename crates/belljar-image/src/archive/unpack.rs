@@ -22,6 +22,8 @@ use super::{ArchiveError, ArchiveLimits, Refusal};
 const WHITEOUT: &[u8] = b".wh.";
 const OPAQUE_MARK: &[u8] = b".wh..wh..opq";
 const LAST_ID: u64 = 65_535;
+/// What a layer may say to overlayfs and to the store.
+const OVERLAY: [&[u8]; 3] = [tree::OPAQUE.as_bytes(), tree::IMPLIED.as_bytes(), b"trusted.overlay.redirect"];
 
 /// What the archive's names mean.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,6 +32,8 @@ pub enum ArchiveForm {
     RootFilesystem,
     /// A layer of an OCI image: names that start with `.wh.` take things away from the layers below.
     OciLayer,
+    /// A tree in overlay form, as this program packs it: whiteouts and what overlayfs wrote down about directories stand for themselves.
+    Overlay,
 }
 
 /// Unpacks `reader`, whatever it is compressed with, into `tree` and reads it to its very end.
@@ -105,7 +109,7 @@ impl Unpacker {
 
     fn place(&mut self, member: &Member, data: &mut impl Read) -> Result<(), Failure> {
         let path = EntryPath::parse(&member.path, &self.limits)?;
-        let attributes = checked(&member.attributes)?;
+        let attributes = checked(&member.attributes, self.form)?;
         if path.is_root() {
             return match member.kind {
                 MemberKind::Directory => Ok(apply(self.tree.root(), attributes)?),
@@ -126,7 +130,11 @@ impl Unpacker {
                 rustix::fs::mknodat(parent, name, FileType::Fifo, Mode::from_raw_mode(0o600), 0)?;
                 Ok(apply_unopened(parent, name, attributes, true)?)
             }
-            MemberKind::Device => Err(Refusal::Device.into()),
+            MemberKind::Whiteout if self.form == ArchiveForm::Overlay => {
+                let parent = self.clear(parent, name)?;
+                Ok(rustix::fs::mknodat(parent, name, FileType::CharacterDevice, Mode::empty(), 0)?)
+            }
+            MemberKind::Whiteout | MemberKind::Device => Err(Refusal::Device.into()),
             MemberKind::Unknown(kind) => Err(Refusal::Kind(*kind).into()),
         }
     }
@@ -262,13 +270,15 @@ fn copy(data: &mut impl Read, file: &mut File, length: u64) -> Result<(), Failur
 }
 
 /// Refuses owners a sandbox does not have and attributes that would speak to the host.
-fn checked(attributes: &Attributes) -> Result<&Attributes, Refusal> {
+fn checked(attributes: &Attributes, form: ArchiveForm) -> Result<&Attributes, Refusal> {
     for id in [attributes.uid, attributes.gid] {
         if id > LAST_ID {
             return Err(Refusal::Owner(id));
         }
     }
-    match attributes.xattrs.iter().find(|(name, _)| name.starts_with(b"trusted.") || name.contains(&0)) {
+    let forbidden =
+        |name: &[u8]| (name.starts_with(b"trusted.") && !(form == ArchiveForm::Overlay && OVERLAY.contains(&name))) || name.contains(&0);
+    match attributes.xattrs.iter().find(|(name, _)| forbidden(name)) {
         Some((name, _)) => Err(Refusal::Attribute(name.clone())),
         None => Ok(attributes),
     }
@@ -291,7 +301,7 @@ fn apply(file: BorrowedFd<'_>, attributes: &Attributes) -> io::Result<()> {
     rustix::fs::fchmod(file, Mode::from_raw_mode(attributes.mode))?;
     for (name, value) in &attributes.xattrs {
         // Labels and access lists of the machine that made the archive mean nothing here.
-        if name.starts_with(b"user.") || name == b"security.capability" {
+        if name.starts_with(b"user.") || name == b"security.capability" || OVERLAY.contains(&name.as_slice()) {
             rustix::fs::fsetxattr(file, name.as_slice(), value, XattrFlags::empty())?;
         }
     }

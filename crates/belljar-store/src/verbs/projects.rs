@@ -122,6 +122,14 @@ pub(super) async fn remove(store: &Backend, id: &ProjectId) -> Result<(), StoreE
             return Err(StoreError::Exists { what, name: id.to_string() });
         }
     }
+    let kept: i64 = sqlx::query_scalar("SELECT COUNT(*) FROM artifacts WHERE project = $1")
+        .bind(id.as_str())
+        .fetch_one(&mut *transaction)
+        .await
+        .map_err(failed("cannot count a project's artifacts"))?;
+    if kept != 0 {
+        return Err(StoreError::Exists { what: "an artifact of project", name: id.to_string() });
+    }
     for sql in ["DELETE FROM sandboxes WHERE project = $1", "DELETE FROM keys WHERE project = $1", "DELETE FROM projects WHERE id = $1"] {
         sqlx::query(sql).bind(id.as_str()).execute(&mut *transaction).await.map_err(failed("cannot remove a project"))?;
     }

@@ -1,6 +1,7 @@
 //! What every store must hold to (`belljar_ports::Store`), checked on SQLite and on PostgreSQL by the same functions.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod artifacts;
 mod bed;
 mod damage;
 mod death;
@@ -53,5 +54,7 @@ on_both! {
         a_writer_has_a_volume_alone, fifty_writers_at_once_get_one_volume, readers_and_sharers_go_together_and_a_kept_state_is_read_only,
         a_mounted_volume_stays_until_its_sandbox_has_ended, a_writer_that_is_wrong_about_a_volume_changes_nothing,
         volumes_count_for_the_disk_and_keep_their_project, one_bad_volume_is_one_bad_volume;
+    artifacts: an_artifact_is_seen_when_it_is_kept_and_only_then, artifacts_are_listed_and_expire_in_their_order,
+        artifacts_count_for_the_disk_and_keep_their_project;
     death: what_was_acknowledged_survives_being_killed;
 }

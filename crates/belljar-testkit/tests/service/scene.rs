@@ -1,14 +1,15 @@
 //! A service in the laboratory: its store, its administrator, and the means to start it again.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use belljar_audit::AuditLog;
 use belljar_core::{Caller, CoreError, CreateSandbox, NewKeyRequest, Parts, Service, ServiceConfig, SharedKernel, fresh_secret};
-use belljar_host::{HostRoom, TallyFile};
+use belljar_host::{Host, HostRoom, TallyFile};
 use belljar_image::{Catalog, CatalogOptions, LayerStore};
-use belljar_ports::{Audit, Store, Tallies};
+use belljar_parcel::HostParcels;
+use belljar_ports::{Audit, Blobs, Runtime, Store, Tallies};
 use belljar_store::SqliteStore;
 use belljar_testkit::Lab;
 use belljar_types::{IsolationClass, IsolationRequest, Sandbox, SandboxId, Scope};
@@ -39,6 +40,7 @@ pub(crate) struct Scene {
     pub(crate) config: ServiceConfig,
     pub(crate) audit: Arc<AuditLog>,
     tallies: Arc<TallyFile>,
+    blobs: Arc<dyn Blobs>,
     directory: tempfile::TempDir,
 }
 
@@ -52,20 +54,40 @@ impl Scene {
     pub(crate) async fn with(classes: &[IsolationClass], config: ServiceConfig) -> Self {
         let lab = Lab::get().await;
         let directory = tempfile::tempdir().unwrap();
+        let blobs = Arc::new(belljar_blobs::open_directory(&directory.path().join("blobs")).unwrap());
+        Self::on(Ground::of(lab, classes, blobs), config, directory).await
+    }
+
+    /// The same with blobs that others use too.
+    pub(crate) async fn sharing(classes: &[IsolationClass], blobs: Arc<dyn Blobs>) -> Self {
+        let lab = Lab::get().await;
+        Self::on(Ground::of(lab, classes, blobs), settings(), tempfile::tempdir().unwrap()).await
+    }
+
+    /// The same on any host.
+    pub(crate) async fn on(ground: Ground, config: ServiceConfig, directory: tempfile::TempDir) -> Self {
+        let lab = Lab::get().await;
         let store = Arc::new(SqliteStore::open(&directory.path().join("belljar.db")).await.unwrap());
         let audit = Arc::new(AuditLog::open(&directory.path().join("audit")).unwrap());
         let tallies = Arc::new(TallyFile::open(directory.path()).unwrap());
-        let service = start(lab, &store, &audit, &tallies, classes, config.clone()).await;
+        let blobs = Arc::clone(&ground.blobs);
+        let service = start(ground, &store, &audit, &tallies, config.clone()).await;
         let secret = fresh_secret();
         assert!(service.bootstrap(&secret).await.unwrap());
         let admin = service.authenticate(secret.reveal()).await.unwrap();
-        Self { lab, store, service, admin, config, audit, tallies, directory }
+        Self { lab, store, service, admin, config, audit, tallies, blobs, directory }
     }
 
     /// Another server takes over; the one before is returned, still standing.
     pub(crate) async fn restart(&mut self, classes: &[IsolationClass]) -> Arc<Service> {
-        let next = start(self.lab, &self.store, &self.audit, &self.tallies, classes, self.config.clone()).await;
+        let ground = Ground::of(self.lab, classes, Arc::clone(&self.blobs));
+        let next = start(ground, &self.store, &self.audit, &self.tallies, self.config.clone()).await;
         std::mem::replace(&mut self.service, next)
+    }
+
+    /// Where the service keeps what is its own.
+    pub(crate) fn directory(&self) -> &Path {
+        self.directory.path()
     }
 
     /// Where the audit log is.
@@ -153,21 +175,38 @@ pub(crate) fn of_class(class: IsolationClass) -> CreateSandbox {
     CreateSandbox { isolation: Some(IsolationRequest::Exactly(class)), ..CreateSandbox::default() }
 }
 
+/// What a service stands on, and where its blobs are.
+pub(crate) struct Ground {
+    pub(crate) host: Arc<Host>,
+    pub(crate) data_dir: PathBuf,
+    pub(crate) engines: Vec<Arc<dyn Runtime>>,
+    pub(crate) blobs: Arc<dyn Blobs>,
+}
+
+impl Ground {
+    fn of(lab: &Lab, classes: &[IsolationClass], blobs: Arc<dyn Blobs>) -> Self {
+        let engines = classes.iter().map(|class| lab.second_runtime(*class)).collect();
+        Self { host: Arc::clone(&lab.host), data_dir: lab.data_dir.clone(), engines, blobs }
+    }
+}
+
 async fn start(
-    lab: &Lab,
+    ground: Ground,
     store: &Arc<SqliteStore>,
     audit: &Arc<AuditLog>,
     tallies: &Arc<TallyFile>,
-    classes: &[IsolationClass],
     config: ServiceConfig,
 ) -> Arc<Service> {
-    let layers = LayerStore::open(lab.host.pool_directory()).unwrap();
+    let Ground { host, data_dir, engines, blobs } = ground;
+    let layers = LayerStore::open(host.pool_directory()).unwrap();
     let parts = Parts {
         store: Arc::clone(store) as Arc<dyn Store>,
-        engines: classes.iter().map(|class| lab.second_runtime(*class)).collect(),
+        engines,
+        parcels: Arc::new(HostParcels::new(Arc::clone(&host), layers.clone())),
         templates: Arc::new(Catalog::new(layers, CatalogOptions::default())),
-        volumes: Arc::new(lab.host.volumes()),
-        capacity: Arc::new(HostRoom::new(&lab.data_dir).unwrap()),
+        volumes: Arc::new(host.volumes()),
+        blobs,
+        capacity: Arc::new(HostRoom::new(&data_dir).unwrap()),
         tallies: Arc::clone(tallies) as Arc<dyn Tallies>,
         audit: Arc::clone(audit) as Arc<dyn Audit>,
         egress: None,

@@ -1,5 +1,8 @@
 //! `belljar snapshot`: what is kept of sandboxes.
 
+mod carrying;
+
+use std::path::PathBuf;
 use std::time::Duration;
 
 use belljar_client::{ListSnapshots, NewSnapshot, SnapshotView};
@@ -17,6 +20,10 @@ pub(crate) enum Command {
     Ls(Ls),
     Show(Show),
     Rm(Rm),
+    Export(Export),
+    Import(Import),
+    Push(Push),
+    Pull(Pull),
 }
 
 /// Take a snapshot of a running or paused sandbox and print its id
@@ -86,12 +93,72 @@ pub(crate) struct Rm {
     remote: Remote,
 }
 
+/// Write a snapshot to standard output, as one file
+///
+/// It holds everything that a sandbox is made of, environment and memory included: keep it as you would keep those.
+#[derive(clap::Args)]
+#[command(after_help = "Example:\n  belljar snapshot export before-upgrade > before-upgrade.belljar")]
+pub(crate) struct Export {
+    /// Id or name of the snapshot
+    snapshot: String,
+    #[command(flatten)]
+    remote: Remote,
+}
+
+/// Take in a snapshot that was exported, and print its id
+///
+/// Every digest is checked. One with memory needs a key with the scope admin, and the engine and processor it was taken with.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:\n  belljar snapshot import before-upgrade.belljar\n  ssh other belljar snapshot export warm | belljar snapshot import")]
+pub(crate) struct Import {
+    /// The file [default: standard input]
+    file: Option<PathBuf>,
+    /// What to call it [default: as it was called]
+    #[arg(long, value_name = "NAME")]
+    name: Option<String>,
+    /// How long it is kept, as in 7d [default: until it is removed]
+    #[arg(long, value_name = "TIME", value_parser = units::parse_duration)]
+    expires: Option<Duration>,
+    #[command(flatten)]
+    remote: Remote,
+}
+
+/// Put a snapshot where other servers with the same blobs can pull it
+#[derive(clap::Args)]
+#[command(after_help = "Example:\n  belljar snapshot push before-upgrade")]
+pub(crate) struct Push {
+    /// Id or name of the snapshot
+    snapshot: String,
+    #[command(flatten)]
+    remote: Remote,
+}
+
+/// Take in a snapshot that this project pushed, here or on another server, and print its id
+#[derive(clap::Args)]
+#[command(after_help = "Example:\n  belljar snapshot pull before-upgrade")]
+pub(crate) struct Pull {
+    /// The name or id it was pushed under
+    pushed: String,
+    /// What to call it here [default: as it was called]
+    #[arg(long, value_name = "NAME")]
+    name: Option<String>,
+    /// How long it is kept, as in 7d [default: until it is removed]
+    #[arg(long, value_name = "TIME", value_parser = units::parse_duration)]
+    expires: Option<Duration>,
+    #[command(flatten)]
+    remote: Remote,
+}
+
 pub(crate) async fn run(command: Command) -> Result<(), CommandError> {
     match command {
         Command::Create(arguments) => create(arguments).await,
         Command::Ls(arguments) => list(arguments).await,
         Command::Show(arguments) => show(&arguments).await,
         Command::Rm(arguments) => remove(&arguments).await,
+        Command::Export(arguments) => carrying::export(&arguments).await,
+        Command::Import(arguments) => carrying::import(arguments).await,
+        Command::Push(arguments) => carrying::push(&arguments).await,
+        Command::Pull(arguments) => carrying::pull(arguments).await,
     }
 }
 
