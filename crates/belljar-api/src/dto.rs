@@ -4,8 +4,8 @@
 //! bytes that are not UTF-8 have a field of their own that ends in `_base64`.
 
 mod artifact;
-mod carrying;
 mod audit;
+mod carrying;
 mod code;
 mod file;
 mod metering;
@@ -18,8 +18,8 @@ mod template;
 mod volume;
 
 pub(crate) use artifact::*;
-pub(crate) use carrying::*;
 pub(crate) use audit::*;
+pub(crate) use carrying::*;
 pub(crate) use code::*;
 pub(crate) use file::*;
 pub(crate) use metering::*;

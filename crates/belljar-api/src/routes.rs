@@ -1,8 +1,8 @@
 //! What is answered where. Each route carries its own description, of which the OpenAPI document is made.
 
 mod artifacts;
-mod carrying;
 mod audit;
+mod carrying;
 mod code;
 mod exec;
 mod file_tree;

@@ -3,7 +3,7 @@
 //! ```text
 //!   export:  whole snapshot ─► packed as it is sent
 //!   import:  manifest read and held to this server's rules ─► store: making ─► every digest checked on the way in ─► store: whole
-//!   push:    packed into a blob of its own ─► then a small one, by project and name, says where it is and what its digest must be
+//!   push:    layers that are not there yet ─► the rest packed into a blob of its own ─► then a small one, by project and name, says where it is and what its digest must be
 //!   pull:    the small one ─► the blob, its digest checked ─► as an import
 //! ```
 //! A push that is cut short leaves nothing that anybody finds: the small blob comes last. What comes in as a file was written by anybody. Its files are
@@ -13,10 +13,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use belljar_policy::{Format, parse};
-use belljar_ports::{BlobKey, BlobStream, Parcel, SnapshotKind, Wanted};
+use belljar_ports::{BlobKey, BlobStream, Contents, Parcel, Sender, SnapshotKind, Wanted};
 use belljar_types::{
-    AuditAction, Invalid, Network, Scope, Snapshot, SnapshotId, SnapshotName, SnapshotPurpose, SnapshotState, Timestamp, escape_untrusted,
-    hex,
+    AuditAction, Invalid, LayerDigest, Network, Scope, Snapshot, SnapshotId, SnapshotName, SnapshotPurpose, SnapshotState, Timestamp,
+    escape_untrusted, hex,
 };
 use bytes::Bytes;
 use futures_util::{TryStreamExt, stream};
@@ -63,7 +63,7 @@ impl Service {
         let snapshot = self.snapshot(caller, which).await?;
         let source = snapshot.source.clone();
         let action = |phase| AuditAction::lifecycle("export_snapshot", phase, [("snapshot", snapshot.id.to_string())]);
-        let packed = self.recorded(caller, Some(&source), action, self.shared.pack(&snapshot)).await?;
+        let packed = self.recorded(caller, Some(&source), action, self.shared.pack(&snapshot, Contents::Everything)).await?;
         Ok((snapshot, packed))
     }
 
@@ -75,7 +75,7 @@ impl Service {
             // The engine believes what is in a memory image.
             caller.require(Scope::Admin)?;
         }
-        self.take_in(caller, parcel, request).await
+        self.take_in(caller, parcel, Sender::Stranger, request).await
     }
 
     /// Puts a snapshot where other servers with the same blobs can pull it, under its name or id.
@@ -101,7 +101,17 @@ impl Service {
         let wanted = Wanted::Whole { sha256: pushed.sha256.clone() };
         let (_, content) = blobs.get(&parcel_of(&caller.project, &pushed.snapshot)?, wanted).await?.ok_or_else(not_pushed)?;
         let parcel = parcels.open(content).await?;
-        self.take_in(caller, parcel, request).await
+        for digest in parcel.layers() {
+            if parcels.has_layer(&digest).await? {
+                continue;
+            }
+            let key = layer_of(&digest)?;
+            let head = blobs.head(&key).await?.ok_or_else(not_pushed)?;
+            // Its name is its digest, and is checked when it is here.
+            let (_, content) = blobs.get(&key, Wanted::Part(0..head.bytes)).await?.ok_or_else(not_pushed)?;
+            parcels.unpack_layer(&digest, content).await?;
+        }
+        self.take_in(caller, parcel, Sender::Server, request).await
     }
 
     async fn begin_import(&self) -> Result<&Arc<dyn belljar_ports::Parcels>, CoreError> {
@@ -110,13 +120,19 @@ impl Service {
         Ok(&self.shared.parcels)
     }
 
-    async fn take_in(&self, caller: &Caller, parcel: Box<dyn Parcel>, request: ImportSnapshot) -> Result<Snapshot, CoreError> {
+    async fn take_in(
+        &self,
+        caller: &Caller,
+        parcel: Box<dyn Parcel>,
+        sender: Sender,
+        request: ImportSnapshot,
+    ) -> Result<Snapshot, CoreError> {
         let snapshot = self.admitted(caller, parcel.snapshot(), request)?;
         let action = |phase| AuditAction::lifecycle("import_snapshot", phase, [("snapshot", snapshot.id.to_string())]);
         let shared = Arc::clone(&self.shared);
         let whole = snapshot.clone();
         // A task of its own: whoever asked may go away, and what was begun is finished or undone.
-        let work = async { tokio::spawn(shared.keep_incoming(parcel, whole)).await.unwrap_or(Err(CoreError::Stopping)) };
+        let work = async { tokio::spawn(shared.keep_incoming(parcel, sender, whole)).await.unwrap_or(Err(CoreError::Stopping)) };
         self.recorded(caller, None, action, work).await
     }
 
@@ -145,8 +161,14 @@ impl Service {
             let expected = "a snapshot without memory: the agent in this one lets root be root, and this server's policy does not";
             return Err(Invalid::new("snapshot", expected, foreign.id.as_str()).into());
         }
+        if !foreign.spec.volumes.is_empty() && foreign.kind == SnapshotKind::Memory {
+            let expected =
+                "a snapshot without memory, or of a sandbox without volumes: its programs have files open on volumes that are elsewhere";
+            return Err(Invalid::new("snapshot", expected, foreign.id.as_str()).into());
+        }
         let now = Timestamp::now();
         let mut spec = foreign.spec.clone();
+        spec.volumes.clear();
         (spec.policy, spec.network, spec.limits, spec.privilege, spec.env) =
             (ruled.policy, ruled.network, ruled.limits, ruled.privilege, ruled.env);
         spec.hostname = None;
@@ -167,9 +189,9 @@ impl Service {
 }
 
 impl Shared {
-    async fn pack(&self, snapshot: &Snapshot) -> Result<BlobStream, CoreError> {
+    async fn pack(&self, snapshot: &Snapshot, contents: Contents) -> Result<BlobStream, CoreError> {
         self.engine_of(snapshot)?;
-        Ok(self.parcels.pack(snapshot, &self.engine_version(snapshot)).await?)
+        Ok(self.parcels.pack(snapshot, &self.engine_version(snapshot), contents).await?)
     }
 
     fn engine_version(&self, snapshot: &Snapshot) -> String {
@@ -179,7 +201,13 @@ impl Shared {
     async fn push(&self, snapshot: &Snapshot) -> Result<Pushed, CoreError> {
         let _unfinished = self.unfinished.token();
         let name = snapshot.name.as_ref().map_or_else(|| snapshot.id.to_string(), ToString::to_string);
-        let packed = self.pack(snapshot).await?;
+        for digest in self.parcels.layers(&snapshot.id).await? {
+            let key = layer_of(&digest)?;
+            if self.blobs.head(&key).await?.is_none() {
+                self.blobs.put(&key, self.parcels.pack_layer(&digest).await?, LARGEST).await?;
+            }
+        }
+        let packed = self.pack(snapshot, Contents::WithoutLayers).await?;
         let put = self.blobs.put(&parcel_of(&snapshot.project, &snapshot.id)?, packed, LARGEST).await?;
         let pushed = Pushed { name, snapshot: snapshot.id.clone(), kind: snapshot.kind, bytes: put.bytes, sha256: put.sha256 };
         let text = Bytes::from(serde_json::to_vec(&pushed).unwrap_or_default());
@@ -189,13 +217,18 @@ impl Shared {
         Ok(pushed)
     }
 
-    async fn keep_incoming(self: Arc<Self>, parcel: Box<dyn Parcel>, mut snapshot: Snapshot) -> Result<Snapshot, CoreError> {
+    async fn keep_incoming(
+        self: Arc<Self>,
+        parcel: Box<dyn Parcel>,
+        sender: Sender,
+        mut snapshot: Snapshot,
+    ) -> Result<Snapshot, CoreError> {
         let _unfinished = self.unfinished.token();
         let engine = self.engine_version(&snapshot);
         let runtime = Arc::clone(self.engine_of(&snapshot)?);
         self.store.enter_snapshot(self.epoch, &snapshot).await.inspect_err(|error| self.note(error))?;
         let kept = async {
-            snapshot.bytes = parcel.unpack(&snapshot.id, &engine).await?;
+            snapshot.bytes = parcel.unpack(&snapshot.id, &engine, sender).await?;
             snapshot.state = SnapshotState::Whole;
             self.store.record_snapshot(self.epoch, SnapshotState::Making, &snapshot).await.inspect_err(|error| self.note(error))?;
             Ok(())
@@ -210,6 +243,11 @@ impl Shared {
         info!(snapshot = %snapshot.id, project = %snapshot.project, bytes = snapshot.bytes, "snapshot taken in");
         Ok(snapshot)
     }
+}
+
+/// Layers are everybody's: whoever names one by its digest has what it holds.
+fn layer_of(digest: &LayerDigest) -> Result<BlobKey, Invalid> {
+    format!("layers/{digest}").parse()
 }
 
 fn parcel_of(project: &belljar_types::ProjectId, id: &SnapshotId) -> Result<BlobKey, Invalid> {

@@ -36,6 +36,8 @@ pub(crate) struct Manifest {
     pub(crate) snapshot: Snapshot,
     /// As the host knows it: layers, agent, and whom the agent in memory takes itself for.
     pub(crate) host: belljar_host::Snapshot,
+    /// Whether its layers are in it.
+    pub(crate) with_layers: bool,
     /// What the memory image needs, if there is one.
     pub(crate) memory: Option<MemoryNeeds>,
     /// The files of the memory image, in order.

@@ -7,13 +7,13 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use belljar_host::{Capture, Host};
 use belljar_image::{LayerStore, pack_tree};
-use belljar_ports::{BlobStream, Parcel, ParcelError, Parcels};
-use belljar_types::Snapshot;
+use belljar_ports::{BlobStream, Contents, Parcel, ParcelError, Parcels};
+use belljar_types::{LayerDigest, Snapshot, SnapshotId};
 
 use crate::channel::{Outgoing, outgoing};
 use crate::manifest::{Manifest, MemoryNeeds};
 use crate::parts::{self, PartWriter};
-use crate::unpacking;
+use crate::unpacking::{self, blocking};
 
 /// Snapshots of one host and its layers.
 pub struct HostParcels {
@@ -34,7 +34,7 @@ impl HostParcels {
 
 #[async_trait]
 impl Parcels for HostParcels {
-    async fn pack(&self, snapshot: &Snapshot, engine: &str) -> Result<BlobStream, ParcelError> {
+    async fn pack(&self, snapshot: &Snapshot, engine: &str, contents: Contents) -> Result<BlobStream, ParcelError> {
         let capture = self.place.host.capture(&snapshot.id).await.map_err(storage("look at the snapshot"))?;
         let memory = match capture.snapshot.identity {
             Some(_) => Some(MemoryNeeds::here(engine).map_err(storage("look at the processor"))?),
@@ -42,7 +42,8 @@ impl Parcels for HostParcels {
         };
         let names: Option<Vec<String>> = capture.memory.iter().map(|file| file.file_name()?.to_str().map(str::to_owned)).collect();
         let memory_files = names.ok_or_else(|| storage("name the memory image")(io::Error::from(io::ErrorKind::InvalidData)))?;
-        let manifest = Manifest { snapshot: snapshot.clone(), host: capture.snapshot.clone(), memory, memory_files };
+        let with_layers = contents == Contents::Everything;
+        let manifest = Manifest { snapshot: snapshot.clone(), host: capture.snapshot.clone(), with_layers, memory, memory_files };
         manifest.check()?;
         let (mut out, stream) = outgoing();
         let layers = self.place.layers.clone();
@@ -58,6 +59,30 @@ impl Parcels for HostParcels {
         Ok(stream)
     }
 
+    async fn layers(&self, id: &SnapshotId) -> Result<Vec<LayerDigest>, ParcelError> {
+        let capture = self.place.host.capture(id).await.map_err(storage("look at the snapshot"))?;
+        Ok(capture.snapshot.layers.into_iter().chain(capture.snapshot.agent).collect())
+    }
+
+    async fn has_layer(&self, digest: &LayerDigest) -> Result<bool, ParcelError> {
+        let (layers, digest) = (self.place.layers.clone(), digest.clone());
+        blocking(move || Ok(layers.layer(&digest).map_err(storage("look for a layer"))?.is_some())).await
+    }
+
+    async fn pack_layer(&self, digest: &LayerDigest) -> Result<BlobStream, ParcelError> {
+        let (mut out, stream) = outgoing();
+        let (layers, digest) = (self.place.layers.clone(), digest.clone());
+        tokio::task::spawn_blocking(move || {
+            let packed = pack_layer(&mut out, &digest, &layers);
+            out.finish(packed);
+        });
+        Ok(stream)
+    }
+
+    async fn unpack_layer(&self, digest: &LayerDigest, content: BlobStream) -> Result<(), ParcelError> {
+        unpacking::one_layer(Arc::clone(&self.place), digest.clone(), content).await
+    }
+
     async fn open(&self, content: BlobStream) -> Result<Box<dyn Parcel>, ParcelError> {
         unpacking::open(Arc::clone(&self.place), content).await
     }
@@ -68,10 +93,8 @@ fn pack(out: &mut Outgoing, manifest: &Manifest, capture: &Capture, layers: &Lay
     let mut part = PartWriter::begin(&mut *out, "manifest")?;
     serde_json::to_writer(&mut part, manifest)?;
     part.finish()?;
-    for digest in manifest.layers() {
-        let mut part = PartWriter::begin(&mut *out, &format!("layer/{digest}"))?;
-        layers.send_layer(digest, &mut part).map_err(io::Error::other)?;
-        part.finish()?;
+    for digest in manifest.layers().filter(|_| manifest.with_layers) {
+        pack_layer(out, digest, layers)?;
     }
     let mut part = PartWriter::begin(&mut *out, "upper")?;
     pack_tree(&capture.upper, &mut part)?;
@@ -82,6 +105,12 @@ fn pack(out: &mut Outgoing, manifest: &Manifest, capture: &Capture, layers: &Lay
         part.finish()?;
     }
     PartWriter::begin(&mut *out, "end")?.finish()
+}
+
+fn pack_layer(out: &mut Outgoing, digest: &LayerDigest, layers: &LayerStore) -> io::Result<()> {
+    let mut part = PartWriter::begin(&mut *out, &format!("layer/{digest}"))?;
+    layers.send_layer(digest, &mut part).map_err(io::Error::other)?;
+    part.finish()
 }
 
 pub(crate) fn storage<E: Into<Box<dyn std::error::Error + Send + Sync>>>(operation: &'static str) -> impl FnOnce(E) -> ParcelError {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use belljar_host::Incoming as Room;
 use belljar_image::{ArchiveError, ArchiveLimits, ImageError, unpack_tree};
-use belljar_ports::{BlobStream, Parcel, ParcelError};
+use belljar_ports::{BlobStream, Parcel, ParcelError, Sender};
 use belljar_types::{LayerDigest, Snapshot, SnapshotId, chain};
 
 use crate::channel::Incoming;
@@ -40,20 +40,30 @@ pub(crate) async fn open(parcels: Arc<Place>, content: BlobStream) -> Result<Box
     .await
 }
 
+/// A layer that was sent by itself.
+pub(crate) async fn one_layer(parcels: Arc<Place>, digest: LayerDigest, content: BlobStream) -> Result<(), ParcelError> {
+    let mut input = Incoming::new(content);
+    blocking(move || take_layer(&parcels, &digest, &mut input, Sender::Stranger)).await
+}
+
 #[async_trait]
 impl Parcel for Opened {
     fn snapshot(&self) -> &Snapshot {
         &self.manifest.snapshot
     }
 
-    async fn unpack(self: Box<Self>, id: &SnapshotId, engine: &str) -> Result<u64, ParcelError> {
+    fn layers(&self) -> Vec<LayerDigest> {
+        self.manifest.layers().cloned().collect()
+    }
+
+    async fn unpack(self: Box<Self>, id: &SnapshotId, engine: &str, sender: Sender) -> Result<u64, ParcelError> {
         let Self { parcels, manifest, input } = *self;
         if let Some(needs) = &manifest.memory {
             can_go_on(needs, &MemoryNeeds::here(engine).map_err(storage("look at the processor"))?)?;
         }
         let host = Arc::clone(&parcels.host);
         let room = host.begin_incoming(id, manifest.host.clone()).await.map_err(storage("make room for the snapshot"))?;
-        let filled = blocking(move || fill(&parcels, &manifest, input, room)).await;
+        let filled = blocking(move || fill(&parcels, &manifest, input, room, sender)).await;
         let kept = match filled {
             Ok(room) => host.finish_incoming(room).await.map_err(storage("keep the snapshot")),
             Err(error) => Err(error),
@@ -80,9 +90,16 @@ fn can_go_on(needs: &MemoryNeeds, here: &MemoryNeeds) -> Result<(), ParcelError>
     if missing.is_empty() { Ok(()) } else { elsewhere(format!("it was taken on a processor that has {}", missing.join(", "))) }
 }
 
-fn fill(parcels: &Place, manifest: &Manifest, mut input: Incoming, room: Room) -> Result<Room, ParcelError> {
+fn fill(parcels: &Place, manifest: &Manifest, mut input: Incoming, room: Room, sender: Sender) -> Result<Room, ParcelError> {
     for digest in manifest.layers() {
-        take_layer(parcels, digest, &mut input)?;
+        if !manifest.with_layers {
+            let here = parcels.layers.layer(digest).map_err(storage("look for a layer"))?.is_some();
+            if here && sender == Sender::Server {
+                continue;
+            }
+            return Err(ParcelError::Damaged { part: format!("layer/{digest}"), reason: "it is neither here nor in the file".to_owned() });
+        }
+        take_layer(parcels, digest, &mut input, sender)?;
     }
     let mut part = PartReader::expect(&mut input, "upper")?;
     let unpacked = unpack_tree(room.upper(), &mut part, ArchiveLimits::default());
@@ -103,10 +120,10 @@ fn fill(parcels: &Place, manifest: &Manifest, mut input: Incoming, room: Room) -
     Ok(room)
 }
 
-fn take_layer(parcels: &Place, digest: &LayerDigest, input: &mut Incoming) -> Result<(), ParcelError> {
+fn take_layer(parcels: &Place, digest: &LayerDigest, input: &mut Incoming, sender: Sender) -> Result<(), ParcelError> {
     let name = format!("layer/{digest}");
     let mut part = PartReader::expect(input, &name)?;
-    if parcels.layers.layer(digest).map_err(storage("look for a layer"))?.is_some() {
+    if sender == Sender::Server && parcels.layers.layer(digest).map_err(storage("look for a layer"))?.is_some() {
         return part.finish();
     }
     let taken = parcels.layers.receive_layer(digest, &mut part, ArchiveLimits::default());
@@ -134,7 +151,7 @@ fn archive(part: &str, error: ArchiveError) -> ParcelError {
     }
 }
 
-async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T, ParcelError> + Send + 'static) -> Result<T, ParcelError> {
+pub(crate) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T, ParcelError> + Send + 'static) -> Result<T, ParcelError> {
     match tokio::task::spawn_blocking(work).await {
         Ok(result) => result,
         Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),

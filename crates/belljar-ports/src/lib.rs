@@ -46,7 +46,7 @@ pub use capacity::{Capacity, Room};
 pub use egress::{Attached, Egress, EgressAbilities, EgressError, EgressEvent, EgressEventKind};
 pub use guest::{ByteStream, EventStream, FileContent, Guest, GuestConnection, GuestError, GuestInfo, OutputStream, SearchStream};
 pub use metering_store::MeteringStore;
-pub use parcels::{Parcel, ParcelError, Parcels};
+pub use parcels::{Contents, Parcel, ParcelError, Parcels, Sender};
 pub use runtime::{Found, Presence, Runtime, RuntimeError, SnapshotRecord};
 pub use secrets::{Before, SecretInfo, Secrets, SecretsError};
 pub use snapshot_store::{Family, SnapshotCursor, SnapshotFilter, SnapshotPage, SnapshotStore};

@@ -6,7 +6,7 @@
 use std::io;
 
 use async_trait::async_trait;
-use belljar_types::{Snapshot, SnapshotId};
+use belljar_types::{LayerDigest, Snapshot, SnapshotId};
 
 use crate::blobs::BlobStream;
 
@@ -59,22 +59,56 @@ pub enum ParcelError {
     },
 }
 
+/// Who sent a snapshot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sender {
+    /// A server, through a place that only servers write to.
+    Server,
+    /// Anybody.
+    Stranger,
+}
+
+/// What of a snapshot is packed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Contents {
+    /// All that it needs.
+    Everything,
+    /// All but its layers, which are sent by themselves and once.
+    WithoutLayers,
+}
+
 /// A snapshot that is coming in: its manifest was read, the rest was not.
 #[async_trait]
 pub trait Parcel: Send {
     /// What it says about itself. Nothing of it was checked but its form.
     fn snapshot(&self) -> &Snapshot;
 
+    /// The layers it needs, lowest first.
+    fn layers(&self) -> Vec<LayerDigest>;
+
     /// Takes in the rest, as a snapshot of this id, and says how many bytes it has. A memory image is refused unless it was taken with
-    /// `engine`, a program and its version. If it fails, nothing of the snapshot is left.
-    async fn unpack(self: Box<Self>, id: &SnapshotId, engine: &str) -> Result<u64, ParcelError>;
+    /// `engine`, a program and its version. From a stranger, layers that are here already must be sent in full all the same: knowing the name
+    /// of somebody's layer is not having it. If it fails, nothing of the snapshot is left.
+    async fn unpack(self: Box<Self>, id: &SnapshotId, engine: &str, sender: Sender) -> Result<u64, ParcelError>;
 }
 
 /// Packs and unpacks snapshots of this host.
 #[async_trait]
 pub trait Parcels: Send + Sync {
     /// A whole snapshot, as a stream, with which `engine` its memory was taken. If it fails half-way the stream ends with an error.
-    async fn pack(&self, snapshot: &Snapshot, engine: &str) -> Result<BlobStream, ParcelError>;
+    async fn pack(&self, snapshot: &Snapshot, engine: &str, contents: Contents) -> Result<BlobStream, ParcelError>;
+
+    /// The layers that a snapshot needs, lowest first.
+    async fn layers(&self, id: &SnapshotId) -> Result<Vec<LayerDigest>, ParcelError>;
+
+    /// Whether a layer is here.
+    async fn has_layer(&self, digest: &LayerDigest) -> Result<bool, ParcelError>;
+
+    /// One layer, as a stream.
+    async fn pack_layer(&self, digest: &LayerDigest) -> Result<BlobStream, ParcelError>;
+
+    /// Takes in a layer, if it is what its name says.
+    async fn unpack_layer(&self, digest: &LayerDigest, content: BlobStream) -> Result<(), ParcelError>;
 
     /// Reads a manifest.
     async fn open(&self, content: BlobStream) -> Result<Box<dyn Parcel>, ParcelError>;

@@ -92,6 +92,11 @@ impl S3Server {
         self.service.parts_allowed.send_replace(taken.saturating_add(count));
     }
 
+    /// How many parts have been taken in all.
+    pub fn parts(&self) -> usize {
+        *self.service.parts_taken.borrow()
+    }
+
     /// Waits until this many parts have been taken in all.
     pub async fn parts_taken(&self, count: usize) {
         let mut taken = self.service.parts_taken.subscribe();

@@ -6,14 +6,14 @@
 
 #[path = "service/artifacts.rs"]
 mod artifacts;
-#[path = "service/carrying.rs"]
-mod carrying;
 #[path = "service/audit.rs"]
 mod audit;
 #[path = "service/budgets.rs"]
 mod budgets;
 #[path = "service/building.rs"]
 mod building;
+#[path = "service/carrying.rs"]
+mod carrying;
 #[path = "service/fencing.rs"]
 mod fencing;
 #[path = "service/keys.rs"]

@@ -5,15 +5,16 @@ use std::sync::Arc;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use belljar_core::{
-    CoreError, Family, ForkRequest as CoreFork, Forks, ImportSnapshot, Pushed, SnapshotCursor, SnapshotFilter, SnapshotKind, SnapshotPage, TakeSnapshot,
+    CoreError, Family, ForkRequest as CoreFork, Forks, ImportSnapshot, Pushed, SnapshotCursor, SnapshotFilter, SnapshotKind, SnapshotPage,
+    TakeSnapshot,
 };
 use belljar_http::Problem;
 use belljar_types::{Invalid, Origin, Sandbox, Snapshot, Timestamp};
 
 use super::{bounded, limits_view, moment, renamed, sandbox_view, seconds, word};
 use crate::dto::{
-    ForkErrorView, ForkListView, ForkRequest, ForkView, ImportQuery, OriginView, PushedView, SnapshotPageView, SnapshotQuery, SnapshotRequest, SnapshotView,
-    TreeView,
+    ForkErrorView, ForkListView, ForkRequest, ForkView, ImportQuery, OriginView, PushedView, SnapshotPageView, SnapshotQuery,
+    SnapshotRequest, SnapshotView, TreeView,
 };
 
 pub(crate) fn take_snapshot(request: SnapshotRequest) -> Result<TakeSnapshot, Invalid> {

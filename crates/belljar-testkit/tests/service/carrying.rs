@@ -1,24 +1,28 @@
 //! Snapshots that travel: as a file and through blobs that two servers share; and files that are damaged, cut short, foreign or newer.
 
+use std::os::unix::fs::PermissionsExt;
 use std::sync::Arc;
 
 use belljar_blobs::{S3Bucket, S3Credentials, open_s3};
 use belljar_core::{BlobStream, CoreError, CreateSandbox, ForkRequest, ForkSource, ImportSnapshot, TakeSnapshot};
 use belljar_host::{Host, HostConfig};
+use belljar_image::LayerStore;
 use belljar_ports::{Blobs, ParcelError, Runtime};
 use belljar_runtime_container::{ContainerConfig, ContainerRuntime};
 use belljar_runtime_gvisor::{GvisorConfig, GvisorRuntime};
 use belljar_testkit::s3::{self, S3Server};
-use belljar_testkit::{Dice, block_on, run, scaled};
-use belljar_types::{IsolationClass, ProcessSpec, SandboxId, Scope, Secret, Snapshot};
+use belljar_testkit::{Dice, block_on, path, pattern, run, scaled};
+use belljar_types::{IsolationClass, ProcessSpec, SandboxId, Scope, Secret, Snapshot, Template, TemplateName, WriteOptions};
 use bytes::Bytes;
 use futures_util::{TryStreamExt, stream};
 
-use crate::scene::{BOTH, CONTAINER, Ground, Scene, among_others, code, of_class, settings};
+use crate::scene::{BOTH, CONTAINER, Ground, Scene, among_others, code, container, of_class, settings};
 
 const TREE: &str = "mkdir -p ~/d/e; echo one > ~/d/one; ln ~/d/one ~/d/hard; ln -s one ~/d/soft; mkfifo ~/d/pipe; printf 'a\\nb' > ~/'d/odd
 name'; setfattr -n user.mark -v yes ~/d/one 2>/dev/null; rm -rf /usr/share/doc; mkdir /usr/share/doc; chmod 4755 ~/d/hard; touch -d @1234567890.123456789 ~/d/one";
-const LOOK: &str = "cd ~; find d -printf '%p %y %m %U %l %s %T@\\n' | sort; cat d/one; ls -A /usr/share/doc | wc -l; stat -c %i d/one d/hard | uniq | wc -l";
+/// Times of directories are not kept, and their sizes mean nothing.
+const LOOK: &str = "cd ~; { find d -type d -printf '%p %m %U %G\\n'; find d ! -type d -printf '%p %y %m %U %G %l %s %T@\\n'; } | sort; cat d/one; \
+    ls -A /usr/share/doc | wc -l; stat -c %i d/one d/hard | uniq | wc -l";
 
 /// An interpreter that holds a number in memory, and does as the lines of a pipe say.
 const INTERPRETER: &str = "mkfifo /tmp/in && exec python3 -c '
@@ -87,8 +91,11 @@ fn what_is_damaged_cut_short_foreign_or_newer_is_refused_and_leaves_nothing() {
     block_on(async {
         let _turn = among_others().await;
         let scene = Scene::open(CONTAINER).await;
-        let sandbox = scene.container().await;
-        shell(&scene, &sandbox.id, TREE).await;
+        let sandbox = scene.create(CreateSandbox { template: Some(small_template(&scene)), ..container() }).await;
+        let session = scene.service.open(&scene.admin, &sandbox.id).await.unwrap();
+        let content = Box::pin(stream::iter([Ok(Bytes::from(pattern(300_000)))]));
+        session.write_file(&path("/tmp/data"), &WriteOptions::default(), content).await.unwrap();
+        drop(session);
         take(&scene, &sandbox.id, "travels").await;
         scene.kill([&sandbox.id]).await;
         let good = exported(&scene, "travels").await;
@@ -127,6 +134,24 @@ fn what_is_damaged_cut_short_foreign_or_newer_is_refused_and_leaves_nothing() {
     });
 }
 
+/// A template whose snapshots are small: nothing but accounts and places to mount.
+fn small_template(scene: &Scene) -> TemplateName {
+    let tree = tempfile::tempdir().unwrap();
+    for directory in ["proc", "sys", "dev", "tmp", "run", ".belljar", "etc", "root", "home/user", "usr/bin", "usr/local/bin"] {
+        std::fs::create_dir_all(tree.path().join(directory)).unwrap();
+    }
+    let base = scene.lab.host.layer_directory(&scene.lab.template.layers[0]);
+    for file in ["etc/passwd", "etc/group"] {
+        std::fs::copy(base.join(file), tree.path().join(file)).unwrap();
+    }
+    std::fs::set_permissions(tree.path().join("tmp"), PermissionsExt::from_mode(0o1777)).unwrap();
+    let layers = LayerStore::open(scene.lab.host.pool_directory()).unwrap();
+    let layer = layers.import_tree(tree.path(), "a small tree").unwrap();
+    let name: TemplateName = "small".parse().unwrap();
+    layers.put_template(&Template { name: name.clone(), layers: vec![layer.digest], ..scene.lab.template.clone() }).unwrap();
+    name
+}
+
 /// Another server: its own data directory, store and engines; the same blobs.
 struct Elsewhere {
     scene: Scene,
@@ -152,10 +177,7 @@ fn bucket(server: &S3Server, uploads: std::path::PathBuf) -> S3Bucket {
         endpoint: Some(server.endpoint()),
         region: s3::REGION.to_owned(),
         bucket: s3::BUCKET.to_owned(),
-        credentials: S3Credentials {
-            access_key_id: s3::ACCESS_KEY.to_owned(),
-            secret_access_key: Secret::new(s3::SECRET_KEY.to_owned()),
-        },
+        credentials: S3Credentials { access_key_id: s3::ACCESS_KEY.to_owned(), secret_access_key: Secret::new(s3::SECRET_KEY.to_owned()) },
         uploads,
     }
 }
@@ -172,7 +194,12 @@ fn a_pushed_snapshot_goes_on_on_another_server_with_the_same_blobs() {
         let limits = belljar_core::PartialLimits { memory_bytes: Some(256 << 20), ..Default::default() };
         let parent = scene.create(CreateSandbox { limits, ..of_class(IsolationClass::Gvisor) }).await;
         scene.service.open(&scene.admin, &parent.id).await.unwrap().start(&ProcessSpec::new(["sh", "-c", INTERPRETER])).await.unwrap();
-        shell(&scene, &parent.id, "until [ -p /tmp/in ]; do sleep 0.1; done; echo 'secret += 1' > /tmp/in; until [ -s /tmp/out ]; do sleep 0.1; done").await;
+        shell(
+            &scene,
+            &parent.id,
+            "until [ -p /tmp/in ]; do sleep 0.1; done; echo 'secret += 1' > /tmp/in; until [ -s /tmp/out ]; do sleep 0.1; done",
+        )
+        .await;
         take(&scene, &parent.id, "Warm").await;
         let files = scene.container().await;
         shell(&scene, &files.id, TREE).await;
@@ -180,13 +207,17 @@ fn a_pushed_snapshot_goes_on_on_another_server_with_the_same_blobs() {
         take(&scene, &files.id, "files").await;
         scene.kill([&parent.id, &files.id]).await;
         for name in ["Warm", "files"] {
-            let pushed = scene.service.push_snapshot(&scene.admin, name).await.unwrap_or_else(|error| panic!("{}", belljar_core::chain(&error)));
+            let pushed =
+                scene.service.push_snapshot(&scene.admin, name).await.unwrap_or_else(|error| panic!("{}", belljar_core::chain(&error)));
             assert_eq!(pushed.name, name);
         }
         assert_eq!(server.uploads_under_way(), 0);
 
         let other = elsewhere(&scene, there).await;
-        assert_eq!(code(other.scene.service.pull_snapshot(&other.scene.admin, "nothing", ImportSnapshot::default()).await), "snapshot_not_found");
+        assert_eq!(
+            code(other.scene.service.pull_snapshot(&other.scene.admin, "nothing", ImportSnapshot::default()).await),
+            "snapshot_not_found"
+        );
         let stranger = other.scene.caller("stranger", &[Scope::Use, Scope::Read]).await;
         assert_eq!(code(other.scene.service.pull_snapshot(&stranger, "Warm", ImportSnapshot::default()).await), "snapshot_not_found");
         for name in ["Warm", "files"] {
@@ -194,7 +225,12 @@ fn a_pushed_snapshot_goes_on_on_another_server_with_the_same_blobs() {
             pulled.unwrap_or_else(|error| panic!("{}", belljar_core::chain(&error)));
         }
         let warm = fork(&other.scene, "Warm").await;
-        let said = shell(&other.scene, &warm, "rm /tmp/out; echo 'secret += 1' > /tmp/in; until [ -s /tmp/out ]; do sleep 0.1; done; cat /tmp/out").await;
+        let said = shell(
+            &other.scene,
+            &warm,
+            "rm /tmp/out; echo 'secret += 1' > /tmp/in; until [ -s /tmp/out ]; do sleep 0.1; done; cat /tmp/out",
+        )
+        .await;
         assert_eq!(said, "43", "the interpreter goes on with what it had in memory on the other server");
         let cold = fork(&other.scene, "files").await;
         assert_eq!(shell(&other.scene, &cold, LOOK).await, tree);

@@ -109,7 +109,9 @@ pub(crate) struct Export {
 ///
 /// Every digest is checked. One with memory needs a key with the scope admin, and the engine and processor it was taken with.
 #[derive(clap::Args)]
-#[command(after_help = "Examples:\n  belljar snapshot import before-upgrade.belljar\n  ssh other belljar snapshot export warm | belljar snapshot import")]
+#[command(
+    after_help = "Examples:\n  belljar snapshot import before-upgrade.belljar\n  ssh other belljar snapshot export warm | belljar snapshot import"
+)]
 pub(crate) struct Import {
     /// The file [default: standard input]
     file: Option<PathBuf>,

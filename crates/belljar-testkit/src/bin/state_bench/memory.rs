@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use belljar_ports::{Guest, SnapshotKind};
+use belljar_ports::SnapshotKind;
 use belljar_testkit::{Lab, Sandbox, sh};
 use belljar_types::{ExecutionId, IsolationClass, Limits, ProcessSpec, SandboxSpec, SnapshotId};
 
@@ -11,7 +11,9 @@ use crate::figures::Figures;
 
 /// Fills memory with bytes that nothing can share or compress, says so, and waits.
 pub(crate) fn filler(megabytes: usize) -> String {
-    format!("import os, time\nheld = [os.urandom(1 << 20) for _ in range({megabytes})]\nopen('/tmp/filled', 'w').write('y')\ntime.sleep(1000000)")
+    format!(
+        "import os, time\nheld = [os.urandom(1 << 20) for _ in range({megabytes})]\nopen('/tmp/filled', 'w').write('y')\ntime.sleep(1000000)"
+    )
 }
 
 pub(crate) fn spec(lab: &Lab, megabytes: usize) -> SandboxSpec {

@@ -22,9 +22,9 @@ pub(super) async fn export(arguments: &Export) -> Result<(), CommandError> {
     let client = arguments.remote.client()?;
     let mut pieces = std::pin::pin!(client.export_snapshot(&arguments.snapshot).await.map_err(asked())?);
     while let Some(piece) = pieces.try_next().await.map_err(asked())? {
-        out.write_all(&piece)?;
+        out.write_all(&piece).map_err(CommandError::file("write to", "standard output"))?;
     }
-    Ok(out.flush()?)
+    out.flush().map_err(CommandError::file("write to", "standard output"))
 }
 
 pub(super) async fn import(arguments: Import) -> Result<(), CommandError> {
