@@ -55,7 +55,6 @@ impl Scene {
             templates: Arc::new(Catalog::new(layers, CatalogOptions::default())),
             volumes: Arc::new(lab.host.volumes()),
             blobs: Arc::new(belljar_blobs::open_directory(&directory.join("blobs")).unwrap()),
-            volumes: Arc::new(lab.host.volumes()),
             capacity: Arc::new(HostRoom::new(&lab.data_dir).unwrap()),
             tallies: Arc::new(TallyFile::open(&directory).unwrap()),
             audit: Arc::new(AuditLog::open(&directory.join("audit")).unwrap()),

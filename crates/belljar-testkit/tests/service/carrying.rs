@@ -19,7 +19,7 @@ use futures_util::{TryStreamExt, stream};
 use crate::scene::{BOTH, CONTAINER, Ground, Scene, among_others, code, container, of_class, settings};
 
 const TREE: &str = "mkdir -p ~/d/e; echo one > ~/d/one; ln ~/d/one ~/d/hard; ln -s one ~/d/soft; mkfifo ~/d/pipe; printf 'a\\nb' > ~/'d/odd
-name'; setfattr -n user.mark -v yes ~/d/one 2>/dev/null; rm -rf /usr/share/doc; mkdir /usr/share/doc; chmod 4755 ~/d/hard; touch -d @1234567890.123456789 ~/d/one";
+name'; setfattr -n user.mark -v yes ~/d/one 2>/dev/null; sudo rm -rf /usr/share/doc; sudo mkdir /usr/share/doc; chmod 4755 ~/d/hard; touch -d @1234567890.123456789 ~/d/one";
 /// Times of directories are not kept, and their sizes mean nothing.
 const LOOK: &str = "cd ~; { find d -type d -printf '%p %m %U %G\\n'; find d ! -type d -printf '%p %y %m %U %G %l %s %T@\\n'; } | sort; cat d/one; \
     ls -A /usr/share/doc | wc -l; stat -c %i d/one d/hard | uniq | wc -l";
@@ -163,6 +163,8 @@ async fn elsewhere(scene: &Scene, blobs: Arc<dyn Blobs>) -> Elsewhere {
     let directory = tempfile::tempdir_in(&scene.lab.data_dir).unwrap();
     let config = HostConfig { pool_bytes: 8 << 30, closed_slots: 1, ..HostConfig::new(directory.path().join("data")) };
     let host = Host::open(config).await.unwrap();
+    let agent = scene.lab.host.layer_directory(&scene.lab.host.agent_layer().unwrap()).join(".belljar/guest");
+    host.set_agent_layer(LayerStore::open(host.pool_directory()).unwrap().agent_layer(&agent).unwrap());
     let engines: Vec<Arc<dyn Runtime>> = vec![
         Arc::new(ContainerRuntime::new(Arc::clone(&host), ContainerConfig::default())),
         Arc::new(GvisorRuntime::new(Arc::clone(&host), GvisorConfig::default())),
