@@ -59,6 +59,7 @@ impl Scene {
             tallies: Arc::new(TallyFile::open(&directory).unwrap()),
             audit: Arc::new(AuditLog::open(&directory.join("audit")).unwrap()),
             egress: None,
+            secrets: None,
             config,
         };
         let service = Service::start(parts).await.unwrap();
