@@ -100,7 +100,7 @@ impl Volumes for HostVolumes {
     }
 
     async fn stat(&self, id: &VolumeId, path: &VolumePath) -> Result<VolumeEntry, VolumeError> {
-        self.at("look into", id, path, |root, path| tree::stat(root, path)).await
+        self.at("look into", id, path, tree::stat).await
     }
 
     async fn list(&self, id: &VolumeId, path: &VolumePath, depth: u32, limit: u32) -> Result<Vec<VolumeEntry>, VolumeError> {
@@ -108,7 +108,7 @@ impl Volumes for HostVolumes {
     }
 
     async fn read(&self, id: &VolumeId, path: &VolumePath, range: ByteRange) -> Result<VolumeFile, VolumeError> {
-        let (file, entry) = self.at("read a file of", id, path, |root, path| content::open(root, path)).await?;
+        let (file, entry) = self.at("read a file of", id, path, content::open).await?;
         Ok(VolumeFile { entry, content: content::stream(file, range) })
     }
 
@@ -147,7 +147,7 @@ impl Volumes for HostVolumes {
 
     async fn remove_entry(&self, id: &VolumeId, path: &VolumePath) -> Result<(), VolumeError> {
         not_root(path)?;
-        self.at("remove something from", id, path, |root, path| removal::remove(root, path)).await
+        self.at("remove something from", id, path, removal::remove).await
     }
 
     async fn rename(&self, id: &VolumeId, from: &VolumePath, to: &VolumePath) -> Result<VolumeEntry, VolumeError> {

@@ -3,10 +3,11 @@
 use belljar_core::{
     CopyVolume, CoreError, CreateSandbox, CreateVolume, ForkRequest, ForkSource, MountRequest, Service, SnapshotKind, TakeSnapshot,
 };
+use belljar_ports::{Store as _, VolumeStore, Volumes};
 use belljar_testkit::{Finished, block_on, run, sh};
-use belljar_types::{IsolationClass, MountMode, Sandbox, SandboxState, Volume};
+use belljar_types::{IsolationClass, MountMode, Sandbox, SandboxState, Volume, VolumeId, VolumeState};
 
-use crate::scene::{BOTH, CONTAINER, Scene, among_others, code, of_class};
+use crate::scene::{BOTH, CONTAINER, Scene, alone, among_others, code, of_class, settings, until};
 
 const CLASSES: [IsolationClass; 2] = [IsolationClass::Container, IsolationClass::Gvisor];
 
@@ -273,5 +274,53 @@ fn root_in_a_sandbox_cannot_get_around_the_size_of_a_volume() {
         drop(session);
         scene.kill([&sandbox.id]).await;
         remove(&scene, &["tight"]).await;
+    });
+}
+
+#[test]
+fn a_server_that_comes_back_finishes_or_undoes_what_was_half_done() {
+    block_on(async {
+        let _turn = alone().await;
+        let config = belljar_core::ServiceConfig { orphan_grace: std::time::Duration::ZERO, ..settings() };
+        let mut scene = Scene::with(CONTAINER, config).await;
+        let (ready, host) = (volume(&scene, "ready", 4).await, scene.lab.host.volumes());
+        let epoch = scene.store.begin_epoch().await.unwrap();
+        let row = |name: &str| Volume { id: VolumeId::random(), name: name.parse().unwrap(), state: VolumeState::Making, ..ready.clone() };
+
+        // Made, and not yet recorded; entered, and not yet made; being removed; and one that nobody knows of.
+        let (made, not_made, going, orphan) = (row("made"), row("not_made"), row("going"), VolumeId::random());
+        for entered in [&made, &not_made, &going] {
+            scene.store.enter_volume(epoch, entered).await.unwrap();
+        }
+        host.copy(&ready.id, &made.id, 4 << 20, false).await.unwrap();
+        for id in [&going.id, &orphan] {
+            host.make(id, 4 << 20).await.unwrap();
+        }
+        let removing = Volume { state: VolumeState::Removing, ..going.clone() };
+        scene.store.record_volume(epoch, VolumeState::Making, &removing).await.unwrap();
+
+        let before = scene.restart(CONTAINER).await;
+        let seen = scene.service.volumes(&scene.admin, None, 10).await.unwrap().volumes;
+        assert_eq!(seen.iter().map(|volume| volume.name.as_str()).collect::<Vec<_>>(), ["made", "ready"]);
+        assert_eq!(scene.store.all_volumes().await.unwrap().0.len(), 2, "the rest is forgotten");
+        let mut expected = vec![ready.id.clone(), made.id.clone()];
+        expected.sort();
+        until(|| async {
+            let mut found = host.inventory().await.unwrap();
+            found.sort();
+            found == expected
+        })
+        .await;
+        let late = CreateVolume { name: "late".parse().unwrap(), size_bytes: None };
+        assert_eq!(code(before.create_volume(&scene.admin, late).await), "stopping", "a server that was thought dead makes nothing");
+        let sandbox = scene.create(with(IsolationClass::Container, "made", MountMode::ReadWrite)).await;
+        scene.kill([&sandbox.id]).await;
+        remove(&scene, &["made", "ready"]).await;
+        assert!(host.inventory().await.unwrap().is_empty());
+
+        let query = belljar_core::AuditQuery { limit: 1000, ..belljar_core::AuditQuery::default() };
+        let log = scene.service.audit(&scene.admin, None, &query, std::time::Duration::ZERO).await.unwrap();
+        let told = format!("{:?}", log.records);
+        assert!(told.contains("create_volume") && told.contains("remove_volume"), "{told}");
     });
 }

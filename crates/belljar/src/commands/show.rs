@@ -82,6 +82,8 @@ fn lines(sandbox: &SandboxView) -> Vec<(&'static str, String)> {
     optional("environment", (!sandbox.env.is_empty()).then(|| sandbox.env.join(" ")));
     let metadata: Vec<String> = sandbox.metadata.iter().map(|(name, value)| format!("{name}={value}")).collect();
     optional("metadata", (!metadata.is_empty()).then(|| metadata.join(" ")));
+    let volumes: Vec<String> = sandbox.volumes.iter().map(|mount| format!("{}:{} ({})", mount.volume, mount.path, mount.mode)).collect();
+    optional("volumes", (!volumes.is_empty()).then(|| volumes.join(" ")));
     let origin = sandbox.origin.as_ref();
     optional(
         "copy of",
