@@ -167,6 +167,9 @@ pub(crate) async fn watch(mut events: mpsc::Receiver<EgressEvent>, recorder: Rec
 mod tests {
     use super::*;
 
+    const ONE: &str = "sone4567890123456789";
+    const TWO: &str = "stwo4567890123456789";
+
     fn event(sandbox: &str, kind: EgressEventKind, destination: &str) -> EgressEvent {
         EgressEvent {
             project: "default".parse().unwrap(),
@@ -189,25 +192,25 @@ mod tests {
     #[test]
     fn what_is_repeated_is_counted_and_what_is_new_is_told_at_once() {
         let mut ledger = Ledger::default();
-        let first = ledger.take(event("s-one", EgressEventKind::Denied, "evil.test")).unwrap();
+        let first = ledger.take(event(ONE, EgressEventKind::Denied, "evil.test")).unwrap();
         let AuditAction::Network { verdict, host, rule, .. } = &first.action else { panic!("{first:?}") };
         assert_eq!((verdict.as_str(), host.as_str(), rule.as_str()), ("deny", "evil.test", "network.default"));
         for _ in 0..1000 {
-            assert_eq!(ledger.take(event("s-one", EgressEventKind::Denied, "evil.test")), None);
+            assert_eq!(ledger.take(event(ONE, EgressEventKind::Denied, "evil.test")), None);
         }
-        assert!(ledger.take(event("s-one", EgressEventKind::Allowed, "evil.test")).is_some(), "another verdict");
-        assert!(ledger.take(event("s-two", EgressEventKind::Denied, "evil.test")).is_some(), "another sandbox");
+        assert!(ledger.take(event(ONE, EgressEventKind::Allowed, "evil.test")).is_some(), "another verdict");
+        assert!(ledger.take(event(TWO, EgressEventKind::Denied, "evil.test")).is_some(), "another sandbox");
         let counted = ledger.close();
         assert_eq!(counted.iter().map(count).collect::<Vec<_>>(), [Some("1000")]);
-        assert!(ledger.is_empty() && ledger.take(event("s-one", EgressEventKind::Denied, "evil.test")).is_some(), "a new minute");
+        assert!(ledger.is_empty() && ledger.take(event(ONE, EgressEventKind::Denied, "evil.test")).is_some(), "a new minute");
     }
 
     #[test]
     fn a_flood_of_destinations_is_told_as_one_and_hides_nobody_else() {
         let mut ledger = Ledger::default();
-        let told = (0..5000).filter_map(|n| ledger.take(event("s-one", EgressEventKind::NameDenied, &format!("n{n}.test")))).count();
+        let told = (0..5000).filter_map(|n| ledger.take(event(ONE, EgressEventKind::NameDenied, &format!("n{n}.test")))).count();
         assert_eq!(told, 64);
-        assert!(ledger.take(event("s-two", EgressEventKind::NameDenied, "n1.test")).is_some());
+        assert!(ledger.take(event(TWO, EgressEventKind::NameDenied, "n1.test")).is_some());
         let counted = ledger.close();
         assert_eq!(counted.iter().map(count).collect::<Vec<_>>(), [Some("4936")]);
     }

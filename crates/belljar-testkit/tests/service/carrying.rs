@@ -54,12 +54,12 @@ async fn exported(scene: &Scene, name: &str) -> Vec<u8> {
     content.try_collect::<Vec<Bytes>>().await.unwrap().concat()
 }
 
-fn stream_of(file: Vec<u8>) -> BlobStream {
+fn stream_of(file: &[u8]) -> BlobStream {
     let pieces: Vec<_> = file.chunks(1 << 20).map(|piece| Ok(Bytes::copy_from_slice(piece))).collect();
     Box::pin(stream::iter(pieces))
 }
 
-async fn import(scene: &Scene, file: Vec<u8>) -> Result<Snapshot, CoreError> {
+async fn import(scene: &Scene, file: &[u8]) -> Result<Snapshot, CoreError> {
     scene.service.import_snapshot(&scene.admin, stream_of(file), ImportSnapshot::default()).await
 }
 
@@ -75,7 +75,7 @@ fn a_snapshot_is_the_same_after_it_was_a_file() {
         scene.kill([&sandbox.id]).await;
         let file = exported(&scene, "travels").await;
         scene.service.remove_snapshot(&scene.admin, "travels").await.unwrap();
-        let again = import(&scene, file.clone()).await.unwrap_or_else(|error| panic!("{}", belljar_core::chain(&error)));
+        let again = import(&scene, &file).await.unwrap_or_else(|error| panic!("{}", belljar_core::chain(&error)));
         assert_eq!(again.name.as_ref().unwrap().as_str(), "travels");
         let fork = fork(&scene, "travels").await;
         assert_eq!(shell(&scene, &fork, LOOK).await, before);
@@ -107,29 +107,29 @@ fn what_is_damaged_cut_short_foreign_or_newer_is_refused_and_leaves_nothing() {
             // Half of them near the beginning, where the structure is; the rest anywhere.
             let at = if place(2) == 0 { place(8000) } else { place(good.len()) };
             bad[at] ^= 1 << place(8);
-            let refused = import(&scene, bad).await.unwrap_err();
+            let refused = import(&scene, &bad).await.unwrap_err();
             assert!(matches!(refused, CoreError::Parcel(_)), "byte {at}: {}", belljar_core::chain(&refused));
             assert_eq!(refused.code(), "bad_snapshot_file", "byte {at}: {}", belljar_core::chain(&refused));
         }
         for _try in 0..scaled(6, 40) {
             let length = place(good.len());
-            let refused = import(&scene, good[..length].to_vec()).await.unwrap_err();
+            let refused = import(&scene, &good[..length]).await.unwrap_err();
             let told = matches!(refused, CoreError::Parcel(ParcelError::CutShort { .. } | ParcelError::Foreign));
             assert!(told, "cut at {length}: {}", belljar_core::chain(&refused));
         }
         let mut newer = good.clone();
         newer[17] = 2;
-        let refused = import(&scene, newer).await.unwrap_err();
+        let refused = import(&scene, &newer).await.unwrap_err();
         assert!(matches!(refused, CoreError::Parcel(ParcelError::Newer { found: 2, known: 1 })), "{refused}");
-        let foreign = import(&scene, b"\x1f\x8b\x08 something else that is long enough".to_vec()).await.unwrap_err();
+        let foreign = import(&scene, b"\x1f\x8b\x08 something else that is long enough").await.unwrap_err();
         assert!(matches!(foreign, CoreError::Parcel(ParcelError::Foreign)), "{foreign}");
-        let longer = import(&scene, [good.as_slice(), b"x"].concat()).await.unwrap_err();
+        let longer = import(&scene, &[good.as_slice(), b"x"].concat()).await.unwrap_err();
         assert_eq!(longer.code(), "bad_snapshot_file");
         assert!(scene.service.snapshots(&scene.admin, &Default::default(), None, 10).await.unwrap().snapshots.is_empty());
         let left = scene.lab.second_runtime(IsolationClass::Container).snapshots().await.unwrap();
         assert!(left.iter().all(|record| record.source != sandbox.id), "{left:?}");
         // The good one, after all of these.
-        let taken = import(&scene, good).await.unwrap();
+        let taken = import(&scene, &good).await.unwrap();
         scene.service.remove_snapshot(&scene.admin, taken.id.as_str()).await.unwrap();
     });
 }
@@ -264,16 +264,16 @@ fn only_an_administrator_brings_memory_in_a_file() {
         scene.kill([&sandbox.id]).await;
         let file = exported(&scene, "warm").await;
         let user = scene.caller("user", &[Scope::Use, Scope::Read]).await;
-        let refused = scene.service.import_snapshot(&user, stream_of(file.clone()), ImportSnapshot::default()).await;
+        let refused = scene.service.import_snapshot(&user, stream_of(&file), ImportSnapshot::default()).await;
         assert_eq!(code(refused), "forbidden");
         // As if it came from a machine with another engine: the text stands in the manifest, whose digest is made right again.
         let other = with_manifest(&file, |manifest| manifest["memory"]["engine"] = "runsc 20990101.0".into());
-        let refused = import(&scene, other).await.unwrap_err();
+        let refused = import(&scene, &other).await.unwrap_err();
         assert_eq!(refused.code(), "memory_cannot_go_on", "{refused}");
         assert!(refused.to_string().contains("runsc 20990101.0"), "{refused}");
         let other = with_manifest(&file, |manifest| manifest["memory"]["processor"].as_array_mut().unwrap().push("quantum".into()));
-        assert!(import(&scene, other).await.unwrap_err().to_string().contains("quantum"));
-        let taken = import(&scene, file).await.unwrap_or_else(|error| panic!("{}", belljar_core::chain(&error)));
+        assert!(import(&scene, &other).await.unwrap_err().to_string().contains("quantum"));
+        let taken = import(&scene, &file).await.unwrap_or_else(|error| panic!("{}", belljar_core::chain(&error)));
         let fork = fork(&scene, taken.id.as_str()).await;
         assert_eq!(shell(&scene, &fork, "echo alive").await, "alive");
         scene.kill([&fork]).await;

@@ -65,7 +65,8 @@ fn what_one_sandbox_wrote_another_reads_whatever_its_class() {
 #[test]
 fn a_writer_has_its_volume_alone_and_readers_and_sharers_have_it_together() {
     block_on(async {
-        let _turn = among_others().await;
+        // Whoever starts beside it would let a sandbox go on that is held still here.
+        let _turn = alone().await;
         let scene = Scene::open(BOTH).await;
         for class in CLASSES {
             let name = named("shared", class);
@@ -171,7 +172,8 @@ fn a_clone_goes_its_own_way_and_a_kept_state_stays() {
 #[test]
 fn a_volume_stays_with_its_sandbox_through_pauses_snapshots_and_a_new_server() {
     block_on(async {
-        let _turn = among_others().await;
+        // Whoever starts beside it would let a sandbox go on that is held still here.
+        let _turn = alone().await;
         let mut scene = Scene::open(BOTH).await;
         for class in CLASSES {
             let name = named("lasting", class);
