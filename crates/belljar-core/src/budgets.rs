@@ -113,6 +113,11 @@ impl Service {
 }
 
 fn check(budget: &Budget) -> Result<(), Invalid> {
+    // What is not counted cannot be stopped at: no budget is better than one that is never reached.
+    if matches!(budget.meter, Meter::EgressBytes | Meter::IngressBytes) {
+        let expected = "a meter that is counted; bytes of the network are not yet, and limits of a policy bound them";
+        return Err(Invalid::new("meter", expected, budget.meter.as_str()));
+    }
     match (budget.soft, budget.hard) {
         (None, None) => Err(Invalid::new("hard", "a soft limit, a hard limit or both", "neither")),
         (Some(soft), Some(hard)) if soft > hard => Err(Invalid::new("soft", format!("at most the hard limit, {hard}"), soft.to_string())),
@@ -123,4 +128,27 @@ fn check(budget: &Budget) -> Result<(), Invalid> {
 fn action(verb: &'static str, subject: &str) -> impl Fn(Phase) -> AuditAction + use<> {
     let subject = subject.to_owned();
     move |phase| AuditAction::Access { verb: verb.to_owned(), phase, subject: subject.clone(), detail: std::collections::BTreeMap::new() }
+}
+
+#[cfg(test)]
+mod tests {
+    use belljar_types::AtLimit;
+
+    use super::*;
+
+    #[test]
+    fn a_budget_that_could_not_be_kept_is_refused() {
+        let budget = |meter, soft, hard| Budget {
+            subject: BudgetSubject::Project("default".parse().unwrap()),
+            meter,
+            soft,
+            hard,
+            at_limit: AtLimit::Kill,
+            warned_at: None,
+        };
+        assert!(check(&budget(Meter::Executions, Some(1), Some(2))).is_ok());
+        assert_eq!(check(&budget(Meter::EgressBytes, None, Some(2))).unwrap_err().field, "meter");
+        assert_eq!(check(&budget(Meter::Executions, Some(3), Some(2))).unwrap_err().field, "soft");
+        assert_eq!(check(&budget(Meter::Executions, None, None)).unwrap_err().field, "hard");
+    }
 }

@@ -16,7 +16,7 @@ pub(crate) enum Command {
 
 /// Set how much of something a project, a key or a sandbox may use
 ///
-/// Meters: cpu_micros, wall_millis, memory_mib_seconds, disk_bytes, egress_bytes, ingress_bytes, executions. What was used already counts.
+/// Meters: cpu_micros, wall_millis, memory_mib_seconds, disk_bytes, executions. What was used already counts.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
