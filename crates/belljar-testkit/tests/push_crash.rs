@@ -77,7 +77,7 @@ fn a_push_that_is_cut_short_leaves_nothing_that_can_be_pulled() {
             client.remove_snapshot(name).await.unwrap();
         }
         let pulled = client.pull_snapshot("travels", &NewImport::default()).await.unwrap();
-        for fork in client.fork_snapshot(&pulled.id, &NewForks::default()).await.unwrap() {
+        for fork in client.fork_snapshot(&pulled.id, &NewForks { count: 1, ..NewForks::default() }).await.unwrap() {
             client.kill_sandbox(&fork.sandbox.unwrap().id).await.unwrap();
         }
         client.remove_snapshot(&pulled.id).await.unwrap();

@@ -1,5 +1,6 @@
 //! Everything that is done through the service is written down, by whom, before it is done; and what cannot be written is not done.
 
+use std::path::Path;
 use std::time::Duration;
 
 use belljar_core::{AuditQuery, in_the_name_of};
@@ -123,9 +124,9 @@ fn keys_and_projects_are_written_down_and_another_projects_log_is_not_there() {
     });
 }
 
-/// Breaks the log of the administrator's project: a byte of its head.
-fn break_the_log(scene: &Scene) {
-    let head = scene.audit_directory().join(scene.admin.project.as_str()).join("head");
+/// Breaks a project's log: a byte of its head.
+fn break_the_log(project: &Path) {
+    let head = project.join("head");
     let text = std::fs::read_to_string(&head).unwrap();
     std::fs::write(&head, text.replacen("\"seq\":", "\"sex\":", 1)).unwrap();
 }
@@ -138,9 +139,8 @@ fn what_cannot_be_recorded_is_not_done_unless_the_operator_said_so() {
             let mut scene =
                 Scene::with(CONTAINER, belljar_core::ServiceConfig { audit_required: required, ..crate::scene::settings() }).await;
             let made = scene.container().await;
-            break_the_log(&scene);
             // The log is taken up anew by the next server, which finds it broken.
-            scene.reopen_the_log();
+            scene.reopen_the_log(break_the_log);
             scene.restart(CONTAINER).await;
             let session = scene.service.open(&scene.admin, &made.id).await.unwrap();
             let started = session.start(&ProcessSpec::new(["true"])).await;

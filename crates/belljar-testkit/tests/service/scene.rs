@@ -95,8 +95,9 @@ impl Scene {
         self.directory.path().join("audit")
     }
 
-    /// Opens a copy of the audit log, because the server before still has its own: the next restart writes there.
-    pub(crate) fn reopen_the_log(&mut self) {
+    /// Opens a copy of the audit log, because the server before still has its own: the next restart writes there. `change` is done to the files of
+    /// the administrator's project first.
+    pub(crate) fn reopen_the_log(&mut self, change: impl FnOnce(&Path)) {
         let (from, to) = (self.audit_directory(), self.directory.path().join("audit-again"));
         let project = self.admin.project.as_str();
         std::fs::create_dir_all(to.join(project)).unwrap();
@@ -105,6 +106,7 @@ impl Scene {
             let entry = entry.unwrap();
             std::fs::copy(entry.path(), to.join(project).join(entry.file_name())).unwrap();
         }
+        change(&to.join(project));
         self.audit = Arc::new(AuditLog::open(&to).unwrap());
     }
 
