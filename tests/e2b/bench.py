@@ -44,12 +44,12 @@ def main():
     native, samples = Native(), {}
     sandbox = Sandbox.create(template="base", timeout=600)
     try:
-        for round in range(ROUNDS + WARM_UP):
-            into = samples if round >= WARM_UP else {}
+        for turn in range(ROUNDS + WARM_UP):
+            into = samples if turn >= WARM_UP else {}
             timed(into, "run true, native API", lambda: native.run(sandbox.sandbox_id, "true"))
             timed(into, "run true, SDK", lambda: sandbox.commands.run("true"))
-        for round in range(ROUNDS // 4 + WARM_UP):
-            into = samples if round >= WARM_UP else {}
+        for turn in range(ROUNDS // 4 + WARM_UP):
+            into = samples if turn >= WARM_UP else {}
             timed(into, "write 4 MiB, SDK", lambda: sandbox.files.write("/home/user/data", DATA))
             read = timed(into, "read 4 MiB, SDK", lambda: sandbox.files.read("/home/user/data", format="bytes"))
             assert bytes(read) == DATA
