@@ -37,9 +37,7 @@ fn target(query: PathQuery) -> Result<(GuestPath, Option<UserName>), Problem> {
 pub(crate) async fn read(sandbox: Opened, QueryOf(query): QueryOf<PathQuery>, headers: HeaderMap) -> Result<Response, Problem> {
     let (path, user) = target(query)?;
     let open = async |range: ByteRange| sandbox.ask(sandbox.session.read_file(&path, range, user.as_ref())).await;
-    // A condition that cannot be checked makes the whole file the right answer.
-    let range = headers.get(header::RANGE).filter(|_| !headers.contains_key(header::IF_RANGE)).and_then(|value| value.to_str().ok());
-    let range = match translate::wanted(range) {
+    let range = match translate::wanted_by(&headers) {
         Wanted::All => {
             let FileContent { info, bytes } = open(ByteRange::default()).await?;
             // Files that the kernel makes up have no size to tell beforehand.

@@ -38,8 +38,7 @@ pub(crate) async fn read(
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let path = volume_path("path", &query.path)?;
-    let range = headers.get(header::RANGE).filter(|_| !headers.contains_key(header::IF_RANGE)).and_then(|value| value.to_str().ok());
-    let wanted = translate::wanted(range);
+    let wanted = translate::wanted_by(&headers);
     let range = match wanted {
         Wanted::All => ByteRange::default(),
         Wanted::From(range) => range,

@@ -1,5 +1,6 @@
 //! Files: paths, permissions in octal, ranges, and what was found.
 
+use axum::http::{HeaderMap, header};
 use belljar_types::{ByteRange, FileEvent, FileEventKind, FileInfo, FileKind, GuestPath, Invalid, SearchHit, SearchQuery, UserName};
 
 use super::{bounded, from_base64, renamed, text_or_base64};
@@ -97,7 +98,13 @@ pub(crate) enum Wanted {
     Last(u64),
 }
 
-pub(crate) fn wanted(header: Option<&str>) -> Wanted {
+/// What a request asks for. A condition that cannot be checked makes the whole file the right answer.
+pub(crate) fn wanted_by(headers: &HeaderMap) -> Wanted {
+    let range = headers.get(header::RANGE).filter(|_| !headers.contains_key(header::IF_RANGE));
+    wanted(range.and_then(|value| value.to_str().ok()))
+}
+
+fn wanted(header: Option<&str>) -> Wanted {
     let Some(range) = header.and_then(|header| header.trim().strip_prefix("bytes=")) else { return Wanted::All };
     let Some((first, last)) = range.trim().split_once('-') else { return Wanted::All };
     let number = |text: &str| text.trim().parse::<u64>().ok().filter(|_| text.trim().bytes().all(|b| b.is_ascii_digit()));
