@@ -9,7 +9,7 @@ use axum::Router;
 use axum::body::Body;
 use axum::extract::{MatchedPath, Request, State};
 use axum::http::{Method, StatusCode, Uri, header};
-use axum::middleware::{Next, from_fn_with_state};
+use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use belljar_core::{Service, in_the_name_of};
 use belljar_types::{SandboxId, escape_untrusted};
@@ -20,6 +20,7 @@ use crate::access::{Account, Counted};
 use crate::auth::Gate;
 use crate::guest_log::GuestLog;
 use crate::host_route::{PortHost, port_host};
+use crate::leftover::see_to_the_rest;
 use crate::metrics::Metrics;
 use crate::port_token::PortTokens;
 use crate::problem::Problem;
@@ -66,7 +67,7 @@ impl Front {
     /// The same, with something in between that sees every request before it is known whether there is a route for it.
     pub fn around_with(self: Arc<Self>, router: Router, between: impl FnOnce(Router) -> Router) -> Router {
         let router = between(router.fallback(no_route).method_not_allowed_fallback(wrong_method));
-        router.layer(from_fn_with_state(self, frame))
+        router.layer(from_fn_with_state(self, frame)).layer(from_fn(see_to_the_rest))
     }
 
     async fn answer(self: Arc<Self>, request: Request, next: Next) -> Response {

@@ -16,6 +16,7 @@ mod front;
 mod guest_log;
 mod hangup;
 mod host_route;
+mod leftover;
 mod listen;
 mod metrics;
 mod port_token;
