@@ -15,7 +15,9 @@ use bytes::{Buf, BufMut, Bytes};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::time::{Instant, Sleep, sleep_until};
 
-const READ_AT_ONCE: usize = 64 << 10;
+const READ_AT_ONCE: usize = 128 << 10;
+/// Pieces in one write.
+const WRITE_AT_ONCE: usize = 16;
 /// Room that an idle connection holds too.
 const READ_AT_LEAST: usize = 4 << 10;
 
@@ -230,7 +232,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Line<S> {
 
     fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), LineError>> {
         let room = self.decoder.wanted().min(READ_AT_ONCE);
-        self.decoder.buffer().reserve(room.min(READ_AT_LEAST));
+        // The rest of a frame is read to where it stays; its header alone must not make more room than one read fills.
+        let room_now = self.decoder.lacking().max(READ_AT_LEAST).min(room);
+        self.decoder.buffer().reserve(room_now);
         let mut buffer = self.decoder.buffer().limit(room);
         match pin!(self.io.read_buf(&mut buffer)).poll(cx) {
             Poll::Pending => Poll::Pending,
@@ -245,7 +249,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Line<S> {
     fn poll_write(&mut self, cx: &mut Context<'_>) -> Result<(), LineError> {
         while !self.outgoing.is_empty() {
             let empty = IoSlice::new(&[]);
-            let mut slices = [empty; 4];
+            let mut slices = [empty; WRITE_AT_ONCE];
             for (slice, piece) in slices.iter_mut().zip(&self.outgoing) {
                 *slice = IoSlice::new(piece);
             }

@@ -151,6 +151,13 @@ impl Decoder {
         (FRAME_HEADER + self.limit as usize).saturating_sub(self.buffer.len()).max(1)
     }
 
+    /// How many bytes the frame that has begun still lacks, as its header says; nothing before that has come whole.
+    pub fn lacking(&self) -> usize {
+        let Some([l0, l1, l2, l3, ..]) = self.buffer.first_chunk::<FRAME_HEADER>() else { return 0 };
+        let length = u32::from_le_bytes([*l0, *l1, *l2, *l3]).min(self.limit);
+        (FRAME_HEADER + length as usize).saturating_sub(self.buffer.len())
+    }
+
     /// Whether a part of a frame is waiting for its rest.
     pub fn is_empty(&self) -> bool {
         self.buffer.is_empty()

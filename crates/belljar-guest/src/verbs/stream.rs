@@ -22,34 +22,40 @@ pub(super) async fn read(call: &mut Call<'_>) -> Result<(), CallError> {
     let range = ByteRange { offset: body.offset, length: body.length };
     let agent = call.agent;
     let opened = act(agent, user_name(body.user.as_ref())?, move |actor| files::open_for_reading(actor, &actor.path(&path), range));
-    let mut reading = call.wait(opened).await??;
-    call.respond(&FileBody::from(&reading.info)).await?;
+    let reading = call.wait(opened).await??;
+    let answer = FileBody::from(&reading.info);
+    // One piece is read while the one before it is sent.
+    let mut next = read_piece(reading);
+    call.respond(&answer).await?;
     loop {
-        let (bytes, rest) = call.wait(crate::blocking::run(move || read_piece(reading))).await??;
-        reading = rest;
+        let (bytes, reading) = call.wait(next).await??;
         if bytes.is_empty() {
             return call.end().await;
         }
+        next = read_piece(reading);
         call.line.send(FrameKind::Data, bytes).await?;
     }
 }
 
-fn read_piece(mut reading: Reading) -> Result<(Bytes, Reading), Failure> {
-    let wanted = usize::try_from(reading.left).unwrap_or(usize::MAX).min(PIECE);
-    let mut buffer = vec![0u8; wanted];
-    let mut filled = 0;
-    // Files in /proc give a little at a time; a network filesystem too.
-    while filled < wanted {
-        match reading.file.read(buffer.get_mut(filled..).unwrap_or_default()) {
-            Ok(0) => break,
-            Ok(count) => filled += count,
-            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(refused(reading.info.path.as_bytes(), &error)),
+/// Begins at once, waited for or not.
+fn read_piece(mut reading: Reading) -> impl Future<Output = Result<(Bytes, Reading), Failure>> {
+    crate::blocking::run(move || {
+        let wanted = usize::try_from(reading.left).unwrap_or(usize::MAX).min(PIECE);
+        let mut buffer = vec![0u8; wanted];
+        let mut filled = 0;
+        // Files in /proc give a little at a time; a network filesystem too.
+        while filled < wanted {
+            match reading.file.read(buffer.get_mut(filled..).unwrap_or_default()) {
+                Ok(0) => break,
+                Ok(count) => filled += count,
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(refused(reading.info.path.as_bytes(), &error)),
+            }
         }
-    }
-    buffer.truncate(filled);
-    reading.left -= filled as u64;
-    Ok((buffer.into(), reading))
+        buffer.truncate(filled);
+        reading.left -= filled as u64;
+        Ok((buffer.into(), reading))
+    })
 }
 
 pub(super) async fn write(call: &mut Call<'_>) -> Result<(), CallError> {
