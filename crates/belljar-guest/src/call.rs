@@ -3,8 +3,8 @@
 use std::future::Future;
 use std::rc::Rc;
 
-use belljar_guest_line::{Line, LineError};
-use belljar_guest_protocol::{Failure, FailureCode, FrameKind, Verb, decode, encode};
+use belljar_guest_line::{Driven, Line, LineError};
+use belljar_guest_protocol::{Failure, FailureCode, Frame, FrameKind, Verb, decode, encode};
 use belljar_types::{Invalid, UserName};
 use bytes::{Buf, Bytes};
 use tokio::net::TcpStream;
@@ -39,6 +39,14 @@ impl From<LineError> for CallError {
     fn from(_: LineError) -> Self {
         Self::Line
     }
+}
+
+/// What came first.
+pub(crate) enum ContentOr<T> {
+    /// A piece of content, or its end.
+    Content(Option<Bytes>),
+    /// The end of the work.
+    Done(T),
 }
 
 /// A call being answered.
@@ -103,6 +111,18 @@ impl<'a> Call<'a> {
     /// The next piece of content from the client; `None` at its end.
     pub(crate) async fn content(&mut self) -> Result<Option<Bytes>, CallError> {
         let frame = self.line.receive().await?;
+        self.taken(frame)
+    }
+
+    /// The next piece of content or the end of `work`, whichever comes first; `work` can be given again.
+    pub(crate) async fn content_or<F: Future>(&mut self, work: F) -> Result<ContentOr<F::Output>, CallError> {
+        match self.line.drive(work).await? {
+            Driven::Frame(frame) => self.taken(frame).map(ContentOr::Content),
+            Driven::Done(output) => Ok(ContentOr::Done(output)),
+        }
+    }
+
+    fn taken(&mut self, frame: Frame) -> Result<Option<Bytes>, CallError> {
         match frame.kind {
             FrameKind::Data => Ok(Some(frame.body)),
             FrameKind::End => {

@@ -1,6 +1,8 @@
 //! Verbs that carry content or many items: read, write, list, search, watch. All in constant memory; the client's pace is the pace.
 
+use std::fs::File;
 use std::io::{Read, Write};
+use std::pin::pin;
 
 use belljar_guest_line::Driven;
 use belljar_guest_protocol::wire::{EventBody, FileBody, HitBody, ListDirectory, ReadFile, Search, Watch, WriteFile};
@@ -9,10 +11,12 @@ use belljar_types::{ByteRange, Invalid, SearchQuery};
 use bytes::Bytes;
 
 use super::output::items;
-use crate::call::{Call, CallError, user_name};
+use crate::call::{Call, CallError, ContentOr, user_name};
 use crate::files::{self, ListTask, Places, Reading, SearchTask, Watcher, act, guest_path, refused};
 
 const PIECE: usize = 128 << 10;
+/// What may wait in memory until the file takes it.
+const GATHERED_AT_MOST: usize = 512 << 10;
 /// Items of up to 4 KiB each, below a frame's limit.
 const ITEMS_AT_ONCE: usize = 48;
 
@@ -69,21 +73,50 @@ pub(super) async fn write(call: &mut Call<'_>) -> Result<(), CallError> {
         let file = files::open_for_writing(actor, &path, &options)?;
         Ok((file, path))
     });
-    let (mut file, path) = call.wait(opened).await??;
-    while let Some(bytes) = call.content().await? {
-        let at = path.clone();
-        let written = crate::blocking::run(move || match file.write_all(&bytes) {
-            Ok(()) => Ok(file),
-            Err(error) => Err(refused(&at, &error)),
-        });
-        file = call.wait(written).await??;
-    }
+    let (file, path) = call.wait(opened).await??;
+    let file = take_content(call, file, &path).await?;
     let described = act(agent, user, move |actor| {
         let metadata = file.metadata().map_err(|error| refused(&path, &error))?;
         actor.describer().describe(&path, &metadata)
     });
     let info = call.wait(described).await??;
     call.respond(&FileBody::from(&info)).await
+}
+
+/// Takes the content to its end. While a piece is being written, those that come meanwhile are gathered and then written in one go: a change of
+/// threads for each would cost more than the writing.
+async fn take_content(call: &mut Call<'_>, mut file: File, path: &[u8]) -> Result<File, CallError> {
+    let (mut gathered, mut more) = (Vec::new(), true);
+    while more {
+        let Some(piece) = call.content().await? else { break };
+        gathered.push(piece);
+        while !gathered.is_empty() {
+            let mut bytes = 0;
+            let mut writing = pin!(write_pieces(file, std::mem::take(&mut gathered), path));
+            file = loop {
+                if !more || bytes >= GATHERED_AT_MOST {
+                    break call.wait(writing.as_mut()).await??;
+                }
+                match call.content_or(writing.as_mut()).await? {
+                    ContentOr::Content(Some(piece)) => {
+                        bytes += piece.len();
+                        gathered.push(piece);
+                    }
+                    ContentOr::Content(None) => more = false,
+                    ContentOr::Done(written) => break written?,
+                }
+            };
+        }
+    }
+    Ok(file)
+}
+
+fn write_pieces(mut file: File, pieces: Vec<Bytes>, path: &[u8]) -> impl Future<Output = Result<File, Failure>> + use<> {
+    let path = path.to_vec();
+    crate::blocking::run(move || {
+        pieces.iter().try_for_each(|piece| file.write_all(piece)).map_err(|error| refused(&path, &error))?;
+        Ok(file)
+    })
 }
 
 pub(super) async fn list(call: &mut Call<'_>) -> Result<(), CallError> {
