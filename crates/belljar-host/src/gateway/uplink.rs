@@ -71,7 +71,9 @@ fn plug_in(places: &Places, interface: &str, gateway: &Netns, gateway_links: &Li
     links.delete(interface)?;
     let network = free_network(places, &links)?;
     let here = Netns::current()?;
-    links.create_veth(VethEnd { name: interface, netns: here.as_fd() }, VethEnd { name: UPLINK, netns: gateway.as_fd() })?;
+    let largest_packet = VethEnd::ORDINARY_PACKET;
+    let there = VethEnd { name: UPLINK, netns: gateway.as_fd(), largest_packet };
+    links.create_veth(VethEnd { name: interface, netns: here.as_fd(), largest_packet }, there)?;
     let index = links.index(interface)?;
     links.add_address(index, Ipv4Addr::from(network + 1), PREFIX)?;
     links.set_up(index, true)?;

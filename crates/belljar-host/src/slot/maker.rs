@@ -105,8 +105,10 @@ impl Maker {
         })?;
         let host_interface = slot.host_interface();
         self.gateway.links(|gateway| {
-            let here = VethEnd { name: &host_interface, netns: self.gateway.netns().as_fd() };
-            gateway.create_veth(here, VethEnd { name: slot.interface, netns: netns.as_fd() })?;
+            // Files and output go this way, and gVisor's network pays for each packet. Connections to the internet agree on less by themselves.
+            let largest_packet = VethEnd::LARGEST_PACKET;
+            let here = VethEnd { name: &host_interface, netns: self.gateway.netns().as_fd(), largest_packet };
+            gateway.create_veth(here, VethEnd { name: slot.interface, netns: netns.as_fd(), largest_packet })?;
             let index = gateway.index(&host_interface)?;
             gateway.add_address(index, slot.gateway_address, slot.prefix)?;
             gateway.set_up(index, true)

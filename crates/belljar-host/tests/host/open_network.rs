@@ -33,7 +33,9 @@ impl World {
             // New namespaces copy this from the real machine.
             set_sysctl("ipv4/ip_forward", "0")?;
             let links = Links::open()?;
-            links.create_veth(VethEnd { name: "wan", netns: here.as_fd() }, VethEnd { name: "lan", netns: there.as_fd() })?;
+            let largest_packet = VethEnd::ORDINARY_PACKET;
+            let there = VethEnd { name: "lan", netns: there.as_fd(), largest_packet };
+            links.create_veth(VethEnd { name: "wan", netns: here.as_fd(), largest_packet }, there)?;
             links.add_address(links.index("wan")?, MACHINE, 24)?;
             links.set_up(links.index("lo")?, true)?;
             links.set_up(links.index("wan")?, true)

@@ -23,6 +23,15 @@ pub struct VethEnd<'a> {
     pub name: &'a str,
     /// Where it shall live.
     pub netns: BorrowedFd<'a>,
+    /// The largest packet, up to [`VethEnd::LARGEST_PACKET`].
+    pub largest_packet: u32,
+}
+
+impl VethEnd<'_> {
+    /// What the internet's links take.
+    pub const ORDINARY_PACKET: u32 = 1500;
+    /// What a pair of connected interfaces takes.
+    pub const LARGEST_PACKET: u32 = 65_535;
 }
 
 /// An interface that is there.
@@ -140,6 +149,7 @@ impl Links {
 fn end(request: &mut Request, end: VethEnd<'_>) {
     request.text(libc::IFLA_IFNAME, end.name);
     request.attribute(libc::IFLA_NET_NS_FD, &end.netns.as_raw_fd().to_ne_bytes());
+    request.attribute(libc::IFLA_MTU, &end.largest_packet.to_ne_bytes());
 }
 
 /// `struct ifinfomsg` that changes nothing but the up flag.
