@@ -16,7 +16,7 @@
 mod ledger;
 mod reading;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -75,6 +75,17 @@ impl Meters {
     /// The live sandboxes of somebody.
     pub(crate) fn members(&self, subject: &BudgetSubject) -> Vec<SandboxId> {
         self.ledger().members(subject)
+    }
+
+    /// Drops the tallies of sandboxes that are not among these: nobody will ask for them.
+    pub(crate) fn drop_all_but(&self, known: &HashSet<String>) {
+        for id in self.tallies.sandboxes() {
+            if !known.contains(id.as_str())
+                && let Err(failure) = self.tallies.drop_tally(&id)
+            {
+                self.complain(&failure);
+            }
+        }
     }
 
     fn ledger(&self) -> MutexGuard<'_, Ledger> {
