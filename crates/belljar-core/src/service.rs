@@ -183,7 +183,7 @@ impl Service {
             Ok(admitted) => admitted,
             Err(full) => return self.answer_again_or(full, &sandbox.project, once.as_ref()).await,
         };
-        if let Err(over) = self.refuse_without_budget(caller) {
+        if let Err(over) = self.refuse_without_budget(caller, sandbox.spec.network) {
             return self.answer_again_or(over, &sandbox.project, once.as_ref()).await;
         }
         let sandbox = Sandbox { asked_with: Some(caller.key.clone()), ..sandbox };

@@ -46,7 +46,7 @@ pub(crate) fn of_life(was: SandboxState, sandbox: &Sandbox) -> Option<Message> {
         data["cause"] = json!(end.cause.as_str());
         data["detail"] = json!(end.detail);
     }
-    Some(message(kind, sandbox, data))
+    Some(message(kind, sandbox, &data))
 }
 
 /// What is told of a budget.
@@ -59,7 +59,7 @@ pub(crate) fn of_budget(kind: MessageKind, sandbox: &Sandbox, reached: &Reached,
         "limit": limit,
         "did": did,
     });
-    message(kind, sandbox, data)
+    message(kind, sandbox, &data)
 }
 
 fn about(sandbox: &Sandbox) -> Value {
@@ -73,7 +73,7 @@ fn about(sandbox: &Sandbox) -> Value {
     })
 }
 
-fn message(kind: MessageKind, sandbox: &Sandbox, data: Value) -> Message {
+fn message(kind: MessageKind, sandbox: &Sandbox, data: &Value) -> Message {
     let at = Timestamp::now();
     let moment = i64::try_from(at.0).ok().and_then(|millis| jiff::Timestamp::from_millisecond(millis).ok()).unwrap_or(jiff::Timestamp::MAX);
     let body = json!({ "type": kind.as_str(), "timestamp": format!("{moment:.3}"), "data": data });

@@ -47,7 +47,7 @@ pub use blobs::{BlobError, BlobHead, BlobKey, BlobList, BlobStream, Blobs, Put, 
 pub use capabilities::{Capabilities, MemoryState, OomScope};
 pub use capacity::{Capacity, Room};
 pub use courier::{Courier, NotDelivered};
-pub use egress::{Attached, Egress, EgressAbilities, EgressError, EgressEvent, EgressEventKind};
+pub use egress::{Attached, Egress, EgressAbilities, EgressError, EgressEvent, EgressEventKind, Toll};
 pub use guest::{ByteStream, EventStream, FileContent, Guest, GuestConnection, GuestError, GuestInfo, OutputStream, SearchStream};
 pub use metering_store::MeteringStore;
 pub use parcels::{Contents, Parcel, ParcelError, Parcels, Sender};
