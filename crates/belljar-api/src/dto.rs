@@ -16,6 +16,7 @@ mod server;
 mod snapshot;
 mod template;
 mod volume;
+mod webhook;
 
 pub(crate) use artifact::*;
 pub(crate) use audit::*;
@@ -30,3 +31,4 @@ pub(crate) use server::*;
 pub(crate) use snapshot::*;
 pub(crate) use template::*;
 pub(crate) use volume::*;
+pub(crate) use webhook::*;

@@ -29,6 +29,7 @@ use crate::errors::ProblemSchema;
         (name = "templates", description = "What sandboxes are made from"),
         (name = "projects", description = "Who may, and how much (administrators)"),
         (name = "usage", description = "What was used, and how much may be"),
+        (name = "webhooks", description = "Who is told what happens"),
         (name = "audit", description = "What happened, and whether the record of it is whole"),
         (name = "server", description = "The server itself")
     )

@@ -20,6 +20,7 @@ mod templates;
 mod uploads;
 mod volume_files;
 mod volumes;
+mod webhooks;
 mod websocket;
 
 use std::sync::Arc;
@@ -128,6 +129,8 @@ fn keyed() -> OpenApiRouter<ApiState> {
         .routes(routes!(projects::remove_key))
         .routes(routes!(metering::usage))
         .routes(routes!(metering::list, metering::set, metering::remove))
+        .routes(routes!(webhooks::list, webhooks::add))
+        .routes(routes!(webhooks::remove))
         .routes(routes!(audit::read))
         .routes(routes!(audit::verify))
         .routes(routes!(audit::export))

@@ -11,6 +11,7 @@ mod sandbox;
 mod server;
 mod snapshot;
 mod volume;
+mod webhook;
 
 pub(crate) use artifact::*;
 pub(crate) use audit::*;
@@ -23,6 +24,7 @@ pub(crate) use sandbox::*;
 pub(crate) use server::*;
 pub(crate) use snapshot::*;
 pub(crate) use volume::*;
+pub(crate) use webhook::*;
 
 use std::time::Duration;
 

@@ -25,6 +25,7 @@ mod server;
 mod snapshots;
 mod templates;
 mod volumes;
+mod webhooks;
 
 pub use artifacts::{ArtifactPage, ArtifactView, NewArtifact};
 pub use audit::{AuditAsk, AuditEvents, AuditVerdict};
@@ -46,6 +47,7 @@ pub use server::{EngineOf, Server, Who};
 pub use snapshots::{Fork, ForkError, ListSnapshots, NewForks, NewSnapshot, SnapshotPage, SnapshotView, Tree};
 pub use templates::{BuildLine, Cleaned, TemplateView};
 pub use volumes::{NewClone, NewVolume, VolumeHolder, VolumeMount, VolumePage, VolumeView};
+pub use webhooks::{NewWebhook, WebhookOf};
 
 pub use reqwest::header::{HeaderMap, HeaderName};
 pub use reqwest::{Body, Method, Upgraded};

@@ -86,6 +86,9 @@ pub struct BudgetOf {
     pub hard: Option<u64>,
     /// How.
     pub at_limit: String,
+    /// When the soft limit was told of, RFC 3339.
+    #[serde(default)]
+    pub warned_at: Option<String>,
     /// How much is used.
     pub used: u64,
 }

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use belljar_types::{AuditAction, Budget, BudgetSubject, Consumption, Invalid, Meter, MeterReading, Phase, SandboxId, Scope, Timestamp};
+use belljar_types::{
+    AuditAction, Budget, BudgetSubject, Consumption, Invalid, Meter, MeterReading, Network, Phase, SandboxId, Scope, Timestamp,
+};
 use tokio::sync::oneshot;
 
 use crate::metering::refuse;
@@ -56,6 +58,7 @@ impl Service {
         caller.require(Scope::Admin)?;
         check(&budget)?;
         self.check_subject(caller, &budget.subject).await?;
+        self.check_counted(&budget)?;
         let subject = format!("{} {}", budget.subject, budget.meter);
         let setting = async {
             self.shared.store.set_budget(&budget).await?;
@@ -78,10 +81,34 @@ impl Service {
         self.recorded(caller, None, action("remove_budget", &named), removing).await
     }
 
-    /// Refuses new work for a project or a key that has used up what it may.
-    pub(crate) fn refuse_without_budget(&self, caller: &Caller) -> Result<(), CoreError> {
+    /// Refuses new work for a project or a key that has used up what it may, and work of which what it uses could not be counted.
+    pub(crate) fn refuse_without_budget(&self, caller: &Caller, network: Network) -> Result<(), CoreError> {
         let subjects = [BudgetSubject::Project(caller.project.clone()), BudgetSubject::Key(caller.key.clone())];
+        if network == Network::Open
+            && let Some((subject, meter)) = self.shared.meters.bounds_bytes(&subjects)
+        {
+            let expected = format!(
+                "none, or a policy such as the profile open instead: {subject} has a budget of {meter}, and bytes of an open network are not counted"
+            );
+            return Err(Invalid::new("network", expected, "open").into());
+        }
         refuse(&self.shared.meters.reached(&subjects))
+    }
+
+    /// Bytes of an open network are not counted, and what is not counted cannot be stopped at: no budget is better than one that is never reached.
+    fn check_counted(&self, budget: &Budget) -> Result<(), Invalid> {
+        if !budget.meter.is_of_bytes() {
+            return Ok(());
+        }
+        let is_open = |id: &SandboxId| self.shared.handle(id).is_some_and(|handle| handle.view.borrow().spec.network == Network::Open);
+        match self.shared.meters.members(&budget.subject).into_iter().find(is_open) {
+            Some(id) => {
+                let expected =
+                    format!("a meter that is counted; sandbox {id} has an open network, whose bytes are not: end it, or give it a policy");
+                Err(Invalid::new("meter", expected, budget.meter.as_str()))
+            }
+            None => Ok(()),
+        }
     }
 
     /// Has the live sandboxes of somebody read, all at the same time.
@@ -113,11 +140,6 @@ impl Service {
 }
 
 fn check(budget: &Budget) -> Result<(), Invalid> {
-    // What is not counted cannot be stopped at: no budget is better than one that is never reached.
-    if matches!(budget.meter, Meter::EgressBytes | Meter::IngressBytes) {
-        let expected = "a meter that is counted; bytes of the network are not yet, and limits of a policy bound them";
-        return Err(Invalid::new("meter", expected, budget.meter.as_str()));
-    }
     match (budget.soft, budget.hard) {
         (None, None) => Err(Invalid::new("hard", "a soft limit, a hard limit or both", "neither")),
         (Some(soft), Some(hard)) if soft > hard => Err(Invalid::new("soft", format!("at most the hard limit, {hard}"), soft.to_string())),
@@ -147,7 +169,6 @@ mod tests {
             warned_at: None,
         };
         assert!(check(&budget(Meter::Executions, Some(1), Some(2))).is_ok());
-        assert_eq!(check(&budget(Meter::EgressBytes, None, Some(2))).unwrap_err().field, "meter");
         assert_eq!(check(&budget(Meter::Executions, Some(3), Some(2))).unwrap_err().field, "soft");
         assert_eq!(check(&budget(Meter::Executions, None, None)).unwrap_err().field, "hard");
     }

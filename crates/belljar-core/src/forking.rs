@@ -106,6 +106,10 @@ impl Service {
                 None => return Err(crate::service::ended(&*self.ended_or_away(caller, id).await?, "fork it")),
             },
         };
+        let network = match &from {
+            From::Live(handle) => handle.view.borrow().spec.network,
+            From::Kept(snapshot) => snapshot.spec.network,
+        };
         match &from {
             From::Live(handle) => refuse_forks(&handle.view.borrow())?,
             From::Kept(snapshot) => {
@@ -121,7 +125,7 @@ impl Service {
         };
         let count = request.count.to_string();
         let action = |phase| AuditAction::lifecycle("fork", phase, [("from", source.clone()), ("count", count.clone())]);
-        self.refuse_without_budget(caller)?;
+        self.refuse_without_budget(caller, network)?;
         let forking = Forking { shared: Arc::clone(&self.shared), request, key: caller.key.clone() };
         let made = async { tokio::spawn(forking.run(from)).await.map_err(|_died| CoreError::Stopping)? };
         self.recorded(caller, None, action, made).await

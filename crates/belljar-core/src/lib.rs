@@ -41,12 +41,14 @@ mod snapshot_recovery;
 mod snapshots;
 mod starting;
 mod statistics;
+mod telling;
 mod templates;
 mod trust;
 mod volume_content;
 mod volume_recovery;
 mod volumes;
 mod warming;
+mod webhooks;
 
 pub use artifacts::KeepFile;
 pub use asking::in_the_name_of;

@@ -16,12 +16,12 @@
 mod ledger;
 mod reading;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use belljar_ports::{Store, StoreError, Tallies};
-use belljar_types::{BudgetSubject, Consumption, SandboxId};
+use belljar_ports::{Store, StoreError, Tallies, Toll};
+use belljar_types::{BudgetSubject, Consumption, Meter, SandboxId};
 use tokio::sync::RwLock;
 use tracing::error;
 
@@ -72,9 +72,25 @@ impl Meters {
         self.ledger().used(subject)
     }
 
+    /// Whether one of these has a budget of bytes.
+    pub(crate) fn bounds_bytes(&self, subjects: &[BudgetSubject]) -> Option<(BudgetSubject, Meter)> {
+        self.ledger().bounds_bytes(subjects)
+    }
+
     /// The live sandboxes of somebody.
     pub(crate) fn members(&self, subject: &BudgetSubject) -> Vec<SandboxId> {
         self.ledger().members(subject)
+    }
+
+    /// Drops the tallies of sandboxes that are not among these: nobody will ask for them.
+    pub(crate) fn drop_all_but(&self, known: &HashSet<String>) {
+        for id in self.tallies.sandboxes() {
+            if !known.contains(id.as_str())
+                && let Err(failure) = self.tallies.drop_tally(&id)
+            {
+                self.complain(&failure);
+            }
+        }
     }
 
     fn ledger(&self) -> MutexGuard<'_, Ledger> {
@@ -109,9 +125,39 @@ impl Counts {
     fn count(&self, more: &Consumption) {
         let mut ledger = self.meters.ledger();
         let Some(total) = ledger.add(&self.sandbox, more) else { return };
-        // Under the lock, so that of two the later is kept.
+        self.keep(&total);
+    }
+
+    /// To be called under the ledger's lock, so that of two the later is kept.
+    fn keep(&self, total: &Consumption) {
         if let Err(failure) = self.meters.tallies.keep(&self.sandbox, &total.tally()) {
             self.meters.complain(&failure);
         }
+    }
+
+    /// Counts bytes before they go, as many as no budget forbids. Of a sandbox that is gone none may.
+    fn pay(&self, meter: Meter, bytes: u64) -> u64 {
+        let mut ledger = self.meters.ledger();
+        let Some((paid, total)) = ledger.pay(&self.sandbox, meter, bytes) else { return 0 };
+        if paid > 0 {
+            self.keep(&total);
+        }
+        paid
+    }
+}
+
+impl Toll for Counts {
+    fn leaving(&self, bytes: u64) -> u64 {
+        self.pay(Meter::EgressBytes, bytes)
+    }
+
+    fn entering(&self, bytes: u64) -> u64 {
+        self.pay(Meter::IngressBytes, bytes)
+    }
+}
+
+impl std::fmt::Debug for Counts {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Counts").field("sandbox", &self.sandbox).finish_non_exhaustive()
     }
 }

@@ -28,7 +28,7 @@ use crate::metering::{Metered, Write};
 use crate::request::{Lease, SandboxChange};
 use crate::shared::{Handle, Shared};
 use crate::statistics::Counters;
-use crate::{CoreError, chain};
+use crate::{CoreError, chain, telling};
 pub(crate) use orders::{Birth, Next, Order, Reply, because, killed};
 
 /// How many orders may wait for an owner; more wait outside.
@@ -350,12 +350,20 @@ impl Owner {
     pub(crate) async fn advance(&mut self, state: SandboxState, change: impl FnOnce(&mut Sandbox)) -> Result<(), StoreError> {
         let mut next = Sandbox { state, ..self.sandbox.clone() };
         change(&mut next);
-        let written = self.shared.store.record(self.shared.epoch, self.sandbox.state, self.sandbox.execution(), &next).await;
+        let (store, epoch, was) = (&self.shared.store, self.shared.epoch, self.sandbox.state);
+        let message = telling::of_life(was, &next);
+        let written = match &message {
+            Some(message) => store.record_and_tell(epoch, was, self.sandbox.execution(), &next, message).await,
+            None => store.record(epoch, was, self.sandbox.execution(), &next).await,
+        };
         if let Err(error) = written {
             self.shared.note(&error);
             return Err(error);
         }
         self.sandbox = next;
+        if message.is_some() {
+            self.shared.tellings.notify_one();
+        }
         self.view.send_replace(Arc::new(self.sandbox.clone()));
         Ok(())
     }

@@ -12,6 +12,7 @@ use belljar_ports::{Attached, Runtime};
 use belljar_types::{Invalid, IsolationClass, Limits, Network, PrivilegePolicy, ProjectId, Sandbox, SandboxId, SandboxState, TemplateName};
 use tracing::warn;
 
+use crate::metering::Counts;
 use crate::shared::Shared;
 use crate::{CoreError, CreateSandbox, Service, chain, trust};
 
@@ -139,7 +140,8 @@ impl Shared {
     pub(crate) async fn let_out(&self, runtime: &Arc<dyn Runtime>, sandbox: &Sandbox) -> Result<(), CoreError> {
         match &self.egress {
             Some(egress) if sandbox.spec.network == Network::Filtered => {
-                let attached = egress.attach(sandbox).await?;
+                let toll = Arc::new(Counts::new(&self.meters, sandbox.id.clone()));
+                let attached = egress.attach(sandbox, toll).await?;
                 make_trusted(runtime, sandbox, attached).await
             }
             _ => Ok(()),

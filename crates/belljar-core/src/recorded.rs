@@ -5,6 +5,7 @@
 
 mod content;
 mod told;
+mod tolled;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,6 +22,7 @@ use crate::metering::Counts;
 use crate::recording::Recorder;
 use content::{Digested, digest_file, watch_output};
 pub(crate) use told::Told;
+use tolled::Tolled;
 
 /// Whose doing it is, and where it is written.
 #[derive(Clone)]
@@ -216,7 +218,7 @@ impl Guest for Recorded {
 
     async fn connect(&self, port: u16) -> Result<Box<dyn GuestConnection>, GuestError> {
         self.witness.note(AuditAction::Port { verb: "connect".to_owned(), port }).await;
-        self.inner.connect(port).await
+        Ok(Box::new(Tolled::new(self.inner.connect(port).await?, self.witness.counts.clone())))
     }
 
     async fn metrics(&self) -> Result<GuestMetrics, GuestError> {

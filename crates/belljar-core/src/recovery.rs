@@ -24,7 +24,7 @@ use tracing::{error, info, warn};
 use crate::owner::Owner;
 use crate::shared::Shared;
 use crate::statistics::Counters;
-use crate::{CoreError, artifacts, chain, expiry, snapshot_recovery, volume_recovery};
+use crate::{CoreError, artifacts, chain, expiry, snapshot_recovery, telling, volume_recovery};
 
 /// How many sandboxes are taken over at the same time.
 const AT_ONCE: usize = 16;
@@ -42,6 +42,7 @@ pub(crate) async fn recover(shared: &Arc<Shared>) -> Result<(), StoreError> {
         error!(sandbox = id, detail = row.detail, "a sandbox's row cannot be read; the row and whatever belongs to it are left alone");
         known.insert(row.id);
     }
+    shared.meters.drop_all_but(&known);
     let mut found: HashMap<SandboxId, Presence> = HashMap::new();
     let mut away = HashSet::new();
     let mut orphans = Vec::new();
@@ -86,6 +87,7 @@ pub(crate) async fn recover(shared: &Arc<Shared>) -> Result<(), StoreError> {
     let half_kept = shared.store.unfinished_artifacts().await?;
     tokio::spawn(artifacts::finish_removing(Arc::clone(shared), half_kept));
     tokio::spawn(expiry::remove_expired(Arc::downgrade(shared)));
+    tokio::spawn(telling::deliver_all(Arc::downgrade(shared)));
     tokio::spawn(forget_old(Arc::downgrade(shared)));
     Ok(())
 }

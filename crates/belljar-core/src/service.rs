@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use belljar_ports::{
-    Audit, Blobs, Capacity, Egress, Once, Page, PageRequest, Parcels, Runtime, SandboxFilter, Secrets, SnapshotKind, Store, StoreError,
-    Tallies, Templates, Volumes,
+    Audit, Blobs, Capacity, Courier, Egress, Once, Page, PageRequest, Parcels, Runtime, SandboxFilter, Secrets, SnapshotKind, Store,
+    StoreError, Tallies, Templates, Volumes,
 };
 use belljar_types::{
     AuditAction, EngineReport, ExecutionId, Phase, Sandbox, SandboxId, SandboxSpec, SandboxState, Scope, Template, Timestamp, Usage,
@@ -40,6 +40,8 @@ pub struct Parts {
     pub capacity: Arc<dyn Capacity>,
     /// What only the server counts.
     pub tallies: Arc<dyn Tallies>,
+    /// What carries messages to webhooks.
+    pub courier: Arc<dyn Courier>,
     /// Where what happens is written down.
     pub audit: Arc<dyn Audit>,
     /// What lets them out; without it no policy with a network is taken.
@@ -181,7 +183,7 @@ impl Service {
             Ok(admitted) => admitted,
             Err(full) => return self.answer_again_or(full, &sandbox.project, once.as_ref()).await,
         };
-        if let Err(over) = self.refuse_without_budget(caller) {
+        if let Err(over) = self.refuse_without_budget(caller, sandbox.spec.network) {
             return self.answer_again_or(over, &sandbox.project, once.as_ref()).await;
         }
         let sandbox = Sandbox { asked_with: Some(caller.key.clone()), ..sandbox };

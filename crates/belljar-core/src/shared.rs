@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use belljar_ports::{Blobs, Egress, Parcels, Runtime, Secrets, Store, StoreError, Templates, Volumes};
+use belljar_ports::{Blobs, Courier, Egress, Parcels, Runtime, Secrets, Store, StoreError, Templates, Volumes};
 use belljar_types::{EngineReport, Epoch, IsolationClass, Sandbox, SandboxId};
 use tokio::sync::{Notify, mpsc, watch};
 use tokio_util::task::TaskTracker;
@@ -51,6 +51,9 @@ pub(crate) struct Shared {
     pub(crate) admission: Arc<Admission>,
     pub(crate) audit: Recorder,
     pub(crate) meters: Arc<Meters>,
+    pub(crate) courier: Arc<dyn Courier>,
+    /// Rung when something was entered that is to be told.
+    pub(crate) tellings: Arc<Notify>,
     pub(crate) config: ServiceConfig,
     pub(crate) epoch: Epoch,
     pub(crate) counters: Counters,
@@ -81,6 +84,8 @@ impl Shared {
             egress: parts.egress,
             secrets: parts.secrets,
             meters: Arc::new(meters),
+            courier: parts.courier,
+            tellings: Arc::default(),
             config: parts.config,
             epoch,
             counters: Counters::default(),
@@ -128,6 +133,11 @@ impl Shared {
         if let StoreError::Fenced { current, ours } = error {
             self.fenced.send_replace(Some((*current, *ours)));
         }
+    }
+
+    /// Whether another server has taken over the store.
+    pub(crate) fn is_fenced(&self) -> bool {
+        self.fenced.borrow().is_some()
     }
 
     /// Waits until another server has taken over the store.

@@ -43,6 +43,15 @@ impl Counts {
         count.try_update(Ordering::Relaxed, Ordering::Relaxed, |now| now.checked_add(bytes).filter(|sum| *sum <= most)).is_ok()
     }
 
+    /// Takes back what was counted and did not go.
+    pub(crate) fn take_back(&self, direction: Direction, bytes: u64) {
+        let count = match direction {
+            Direction::Out => &self.sent,
+            Direction::In => &self.received,
+        };
+        count.fetch_sub(bytes, Ordering::Relaxed);
+    }
+
     pub(crate) fn spent(&self, sent: Option<u64>, received: Option<u64>) -> bool {
         let over = |count: &AtomicU64, limit: Option<u64>| limit.is_some_and(|most| count.load(Ordering::Relaxed) >= most);
         over(&self.sent, sent) || over(&self.received, received)

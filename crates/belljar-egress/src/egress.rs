@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use async_trait::async_trait;
 use belljar_linux::netns::Netns;
 use belljar_policy::{Compiled, Format, Operator, parse};
-use belljar_ports::{Attached, EgressAbilities};
+use belljar_ports::{Attached, EgressAbilities, Toll};
 use belljar_types::{ProjectId, Sandbox, SandboxId, Traffic};
 use tokio::net::{TcpListener, UdpSocket};
 use tokio::sync::mpsc;
@@ -108,7 +108,13 @@ impl Egress {
     /// Lets a sandbox out as its policy says; before, and after [`Egress::detach`], nothing of it gets anywhere.
     ///
     /// The answer is the certificate that programs inside have to trust, if their TLS is read.
-    pub async fn attach(&self, id: &SandboxId, project: &ProjectId, policy: &str) -> Result<Option<String>, EgressError> {
+    pub async fn attach(
+        &self,
+        id: &SandboxId,
+        project: &ProjectId,
+        policy: &str,
+        toll: Arc<dyn Toll>,
+    ) -> Result<Option<String>, EgressError> {
         let compiled = self.compile(id, policy)?;
         let lodging = self.lodge.lodging(id).await.map_err(|source| EgressError::Address { id: id.clone(), source })?;
         if let Some((at, session)) = self.sessions.of(id)
@@ -116,7 +122,7 @@ impl Egress {
         {
             return self.hold(&session, compiled);
         }
-        let session = Session::new(id.clone(), project.clone(), lodging.gateway, Arc::clone(&compiled), self.events.clone());
+        let session = Session::new(id.clone(), project.clone(), lodging.gateway, Arc::clone(&compiled), toll, self.events.clone());
         let certificate = self.hold(&session, compiled)?;
         self.sessions.insert(lodging.guest, Arc::new(session));
         Ok(certificate)
@@ -164,9 +170,9 @@ impl belljar_ports::Egress for Egress {
         self.abilities
     }
 
-    async fn attach(&self, sandbox: &Sandbox) -> Result<Attached, belljar_ports::EgressError> {
+    async fn attach(&self, sandbox: &Sandbox, toll: Arc<dyn Toll>) -> Result<Attached, belljar_ports::EgressError> {
         let policy = sandbox.spec.policy.as_deref().unwrap_or(NOTHING);
-        let attached = Egress::attach(self, &sandbox.id, &sandbox.project, policy).await;
+        let attached = Egress::attach(self, &sandbox.id, &sandbox.project, policy, toll).await;
         attached.map(|certificate| Attached { certificate }).map_err(|source| failed("let it out", sandbox, source))
     }
 

@@ -18,7 +18,7 @@ impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
 pub(crate) enum Ended {
     /// Both sides were done, or one was gone.
     Done,
-    /// A limit of bytes was reached.
+    /// A limit or a budget of bytes was reached.
     Spent,
 }
 
@@ -51,10 +51,10 @@ async fn pump(
     }
 }
 
-/// Hands bytes on, if they may still go.
+/// Hands bytes on, as many as may still go.
 pub(crate) async fn pass(session: &Session, direction: Direction, bytes: &[u8], to: &mut (impl AsyncWrite + Unpin)) -> io::Result<()> {
-    if !session.spend(direction, u64::try_from(bytes.len()).unwrap_or(u64::MAX)).await {
-        return Err(io::ErrorKind::QuotaExceeded.into());
-    }
-    to.write_all(bytes).await
+    let paid = usize::try_from(session.spend(direction, u64::try_from(bytes.len()).unwrap_or(u64::MAX)).await).unwrap_or(usize::MAX);
+    let (may, may_not) = bytes.split_at_checked(paid).unwrap_or((bytes, &[]));
+    to.write_all(may).await?;
+    if may_not.is_empty() { Ok(()) } else { Err(io::ErrorKind::QuotaExceeded.into()) }
 }

@@ -3,10 +3,11 @@
 
 use std::collections::HashMap;
 use std::net::Ipv4Addr;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use belljar_policy::{Compiled, HostName};
+use belljar_ports::Toll;
 use belljar_types::{ProjectId, SandboxId, Traffic, escape_untrusted};
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
@@ -32,6 +33,9 @@ pub struct Session {
     policy: watch::Sender<Arc<Compiled>>,
     book: Mutex<Book>,
     pub(crate) counts: Counts,
+    toll: Arc<dyn Toll>,
+    /// Whether the toll ever let less go than was asked for.
+    out_of_budget: AtomicBool,
     pace_out: Pace,
     pace_in: Pace,
     /// Cancelled when the sandbox is detached: every connection ends.
@@ -45,6 +49,7 @@ impl Session {
         project: ProjectId,
         gateway_address: Ipv4Addr,
         policy: Arc<Compiled>,
+        toll: Arc<dyn Toll>,
         events: mpsc::Sender<Event>,
     ) -> Self {
         Self {
@@ -55,6 +60,8 @@ impl Session {
             policy: watch::Sender::new(policy),
             book: Mutex::default(),
             counts: Counts::default(),
+            toll,
+            out_of_budget: AtomicBool::new(false),
             pace_out: Pace::new(),
             pace_in: Pace::new(),
             over: CancellationToken::new(),
@@ -133,18 +140,35 @@ impl Session {
         Some(Place { session: Arc::clone(self) })
     }
 
-    /// Counts bytes and waits until they may go; `false` if they may not, because a limit is reached.
-    pub(crate) async fn spend(&self, direction: Direction, bytes: u64) -> bool {
+    /// Counts bytes and waits until they may go. Says how many of them may: fewer if a limit or a budget is reached.
+    pub(crate) async fn spend(&self, direction: Direction, bytes: u64) -> u64 {
         let limits = *self.policy().limits();
         let (limit, pace) = match direction {
             Direction::Out => (limits.sent, &self.pace_out),
             Direction::In => (limits.received, &self.pace_in),
         };
         if !self.counts.add(direction, bytes, limit.map(|size| size.0)) {
-            return false;
+            return 0;
         }
-        pace.take(bytes, limits.bytes_per_second.map(|size| size.0)).await;
-        true
+        let paid = match direction {
+            Direction::Out => self.toll.leaving(bytes),
+            Direction::In => self.toll.entering(bytes),
+        };
+        if paid < bytes {
+            self.counts.take_back(direction, bytes - paid);
+            self.out_of_budget.store(true, Ordering::Relaxed);
+        }
+        pace.take(paid, limits.bytes_per_second.map(|size| size.0)).await;
+        paid
+    }
+
+    /// What ended a connection whose bytes may not go on: the rule, and in words.
+    pub(crate) fn spent_by(&self) -> (&'static str, &'static str) {
+        if self.out_of_budget.load(Ordering::Relaxed) {
+            ("budget", "a budget of bytes is used up")
+        } else {
+            ("network.limits", "its bytes are used up")
+        }
     }
 
     /// Whether a limit of bytes is used up.

@@ -162,7 +162,8 @@ impl Way {
 
     pub(crate) fn settle(&self, ended: Ended) -> bool {
         if ended == Ended::Spent {
-            self.tell(EventKind::Cut, "network.limits", "its bytes are used up");
+            let (rule, reason) = self.session.spent_by();
+            self.tell(EventKind::Cut, rule, reason);
         }
         ended == Ended::Done
     }

@@ -74,6 +74,10 @@ impl Tallies for TallyFile {
         self.lock().of.get(sandbox).map(|(_, tally)| *tally)
     }
 
+    fn sandboxes(&self) -> Vec<SandboxId> {
+        self.lock().of.keys().cloned().collect()
+    }
+
     fn drop_tally(&self, sandbox: &SandboxId) -> io::Result<()> {
         let mut places = self.lock();
         if let Some((number, _)) = places.of.get(sandbox).copied() {

@@ -2,6 +2,8 @@
 //!
 //! A sandbox that is not attached has no way out, whatever its slot: so everything may fail, end or be restarted at any moment, and nothing gets out.
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
 use belljar_types::{ProjectId, Sandbox, SandboxId, Traffic};
 use tokio::sync::mpsc;
@@ -77,14 +79,23 @@ pub struct Attached {
     pub certificate: Option<String>,
 }
 
+/// Who counts what one sandbox sends and receives, and says how much of it may still go.
+pub trait Toll: std::fmt::Debug + Send + Sync {
+    /// Counts bytes that are about to leave: all of them, or as many as no budget forbids. Says how many; the rest must not go.
+    fn leaving(&self, bytes: u64) -> u64;
+
+    /// The same for bytes that are about to come in.
+    fn entering(&self, bytes: u64) -> u64;
+}
+
 /// The way out of all sandboxes of a host.
 #[async_trait]
 pub trait Egress: Send + Sync {
     /// What it can hold.
     fn abilities(&self) -> EgressAbilities;
 
-    /// Lets a running sandbox out as its policy says; whatever it had before is cut.
-    async fn attach(&self, sandbox: &Sandbox) -> Result<Attached, EgressError>;
+    /// Lets a running sandbox out as its policy says, and asks `toll` for every byte; whatever it had before is cut.
+    async fn attach(&self, sandbox: &Sandbox, toll: Arc<dyn Toll>) -> Result<Attached, EgressError>;
 
     /// Holds an attached sandbox to its policy as it is now. Connections that it does not allow are cut within a second.
     async fn change(&self, sandbox: &Sandbox) -> Result<Attached, EgressError>;

@@ -13,6 +13,7 @@
 //!      Capacity ── how much room the host has
 //!      Audit   ── what happened, so that it cannot be unwritten        (files in the data directory)
 //!      Tallies ─── what was counted a moment ago                       (a file in the data directory)
+//!      Courier ─── what is told to whom outside                        (webhooks)
 //!      Egress ──── what leaves a sandbox                               (the gateway)
 //! ```
 //!
@@ -24,6 +25,7 @@ mod audit;
 mod blobs;
 mod capabilities;
 mod capacity;
+mod courier;
 mod egress;
 mod guest;
 mod metering_store;
@@ -36,6 +38,7 @@ mod tallies;
 mod templates;
 mod volume_store;
 mod volumes;
+mod webhook_store;
 
 pub use artifact_store::{ArtifactCursor, ArtifactPage, ArtifactStore};
 pub use audit::{Audit, AuditError, AuditPage, AuditQuery, AuditVerdict, Checkpoint};
@@ -43,7 +46,8 @@ pub use belljar_types::SnapshotKind;
 pub use blobs::{BlobError, BlobHead, BlobKey, BlobList, BlobStream, Blobs, Put, Wanted};
 pub use capabilities::{Capabilities, MemoryState, OomScope};
 pub use capacity::{Capacity, Room};
-pub use egress::{Attached, Egress, EgressAbilities, EgressError, EgressEvent, EgressEventKind};
+pub use courier::{Courier, NotDelivered};
+pub use egress::{Attached, Egress, EgressAbilities, EgressError, EgressEvent, EgressEventKind, Toll};
 pub use guest::{ByteStream, EventStream, FileContent, Guest, GuestConnection, GuestError, GuestInfo, OutputStream, SearchStream};
 pub use metering_store::MeteringStore;
 pub use parcels::{Contents, Parcel, ParcelError, Parcels, Sender};
@@ -55,3 +59,4 @@ pub use tallies::Tallies;
 pub use templates::{BuildLine, FileStream, OwnedTemplate, StepKey, Swept, TemplateError, TemplateSource, Templates};
 pub use volume_store::{Holder, VolumePage, VolumeStore};
 pub use volumes::{ContentStream, VolumeError, VolumeFile, Volumes};
+pub use webhook_store::WebhookStore;

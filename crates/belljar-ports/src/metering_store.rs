@@ -4,7 +4,7 @@
 //! readings of its sandboxes.
 
 use async_trait::async_trait;
-use belljar_types::{Budget, BudgetSubject, Consumption, Epoch, Meter, MeterReading, SandboxId, Timestamp};
+use belljar_types::{Budget, BudgetSubject, Consumption, Epoch, Message, Meter, MeterReading, SandboxId, Timestamp};
 
 use crate::store::StoreError;
 
@@ -32,6 +32,6 @@ pub trait MeteringStore: Send + Sync {
     /// All budgets.
     async fn budgets(&self) -> Result<Vec<Budget>, StoreError>;
 
-    /// Notes that a budget's soft limit was reached. `false` if that was noted before: whoever gets `true` tells of it.
-    async fn warn_of_budget(&self, epoch: Epoch, budget: &Budget, at: Timestamp) -> Result<bool, StoreError>;
+    /// Notes that a budget's soft limit was reached, and enters what is to be told of it. `false`, and nothing entered, if that was noted before.
+    async fn warn_of_budget(&self, epoch: Epoch, budget: &Budget, at: Timestamp, message: &Message) -> Result<bool, StoreError>;
 }

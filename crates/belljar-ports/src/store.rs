@@ -19,6 +19,7 @@ use crate::artifact_store::ArtifactStore;
 use crate::metering_store::MeteringStore;
 use crate::snapshot_store::SnapshotStore;
 use crate::volume_store::VolumeStore;
+use crate::webhook_store::WebhookStore;
 
 /// A request that is to have one effect, however often it is sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -222,7 +223,7 @@ pub enum StoreError {
 
 /// What the service remembers.
 #[async_trait]
-pub trait Store: SnapshotStore + VolumeStore + MeteringStore + ArtifactStore {
+pub trait Store: SnapshotStore + VolumeStore + MeteringStore + ArtifactStore + WebhookStore {
     /// Starts a new epoch, higher than all before, and sums up anew what each project has.
     async fn begin_epoch(&self) -> Result<Epoch, StoreError>;
 

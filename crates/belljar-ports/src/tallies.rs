@@ -16,6 +16,9 @@ pub trait Tallies: Send + Sync {
     /// What was kept of a sandbox.
     fn kept(&self, sandbox: &SandboxId) -> Option<Tally>;
 
+    /// Whose tallies are kept.
+    fn sandboxes(&self) -> Vec<SandboxId>;
+
     /// Drops what was kept of a sandbox.
     fn drop_tally(&self, sandbox: &SandboxId) -> io::Result<()>;
 }

@@ -7,6 +7,7 @@ pub(crate) const ALL: &[(i64, &str)] = &[
     (3, include_str!("../migrations/0003_metering.sql")),
     (4, include_str!("../migrations/0004_volumes.sql")),
     (5, include_str!("../migrations/0005_artifacts.sql")),
+    (7, include_str!("../migrations/0007_webhooks.sql")),
 ];
 
 /// Where a database says which version it has. Not itself a migration, so that any version can ask.

@@ -30,6 +30,8 @@ mod sandboxes;
 mod snapshots;
 #[path = "verbs/volumes.rs"]
 mod volumes;
+#[path = "verbs/webhooks.rs"]
+mod webhooks;
 
 // The names that `verbs/` uses for the database at hand.
 use self::PostgresStore as Backend;

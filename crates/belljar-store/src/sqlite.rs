@@ -37,6 +37,8 @@ mod snapshots;
 mod tests;
 #[path = "verbs/volumes.rs"]
 mod volumes;
+#[path = "verbs/webhooks.rs"]
+mod webhooks;
 
 // The names that `verbs/` uses for the database at hand.
 use self::SqliteStore as Backend;

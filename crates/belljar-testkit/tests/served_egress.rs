@@ -5,6 +5,8 @@
 
 #[path = "served_egress/audit.rs"]
 mod audit;
+#[path = "served_egress/bytes.rs"]
+mod bytes;
 #[path = "served_egress/ingress.rs"]
 mod ingress;
 #[path = "egress/internet.rs"]

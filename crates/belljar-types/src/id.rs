@@ -133,6 +133,10 @@ id! {
     VolumeName, "volume name", 1..=63, volume_name, "A-Z, a-z, 0-9, '-' and '_'", check_free
 }
 id! {
+    /// An address that is told what happens.
+    WebhookId, "webhook id", 16..=32, host_label, "a-z and 0-9"
+}
+id! {
     /// One process in a sandbox, chosen by the client or given: starting the same id twice is one start.
     ProcessId, "process id", 1..=64, name, "A-Z, a-z, 0-9, '-', '_' and '.'"
 }
@@ -198,7 +202,7 @@ macro_rules! random {
         }
     )*};
 }
-random!(SandboxId => 's', ExecutionId => 'e', SnapshotId => 'n', ArtifactId => 'a', VolumeId => 'v', ProcessId => 'p', KeyId => 'k');
+random!(SandboxId => 's', ExecutionId => 'e', SnapshotId => 'n', ArtifactId => 'a', VolumeId => 'v', ProcessId => 'p', KeyId => 'k', WebhookId => 'w');
 
 #[cfg(test)]
 mod tests {

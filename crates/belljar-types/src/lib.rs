@@ -26,6 +26,7 @@ mod template;
 mod text;
 mod usage;
 mod volume;
+mod webhook;
 
 pub use artifact::{Artifact, ArtifactState};
 pub use audit::{Actor, AuditAction, AuditEvent, AuditRecord, ContentDigest, Phase, audit_text};
@@ -33,7 +34,7 @@ pub use build::{BuildFailure, BuildLog, BuildPlace, BuildRecord, BuildState, Bui
 pub use file::{ByteRange, EntryName, FileEvent, FileEventKind, FileInfo, FileKind, ListOptions, SearchHit, SearchQuery, WriteOptions};
 pub use id::{
     ArtifactId, BuildId, ExecutionId, FilesHash, KeyId, ProcessId, ProjectId, SandboxId, SnapshotId, SnapshotName, TemplateName, VolumeId,
-    VolumeName,
+    VolumeName, WebhookId,
 };
 pub use invalid::Invalid;
 pub use isolation::{Check, CheckOutcome, EngineReport, IsolationClass, IsolationRequest};
@@ -56,3 +57,4 @@ pub use template::{LayerDigest, Template, TemplateDefaults};
 pub use text::{chain, hex};
 pub use usage::{GuestMetrics, ListeningPort, Traffic, Usage};
 pub use volume::{EntryChange, MountMode, MountPath, Volume, VolumeEntry, VolumeMount, VolumePath, VolumeState, VolumeWrite};
+pub use webhook::{Delivery, Message, MessageKind, Webhook};

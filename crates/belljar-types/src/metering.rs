@@ -103,6 +103,11 @@ impl Meter {
         Self::Executions,
     ];
 
+    /// Whether it counts bytes of the network.
+    pub fn is_of_bytes(self) -> bool {
+        matches!(self, Self::EgressBytes | Self::IngressBytes)
+    }
+
     /// The word for programs.
     pub fn as_str(self) -> &'static str {
         match self {

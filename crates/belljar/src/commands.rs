@@ -37,6 +37,7 @@ mod template;
 mod tree;
 mod usage;
 mod volume;
+mod webhook;
 
 pub(crate) use create::Making;
 
@@ -82,6 +83,8 @@ pub(crate) enum Command {
     #[command(subcommand)]
     Budget(budget::Command),
     #[command(subcommand)]
+    Webhook(webhook::Command),
+    #[command(subcommand)]
     Audit(audit::Command),
     Gc(gc::Arguments),
     Completions(completions::Arguments),
@@ -117,6 +120,7 @@ pub(crate) async fn run(command: Command) -> ExitCode {
         Command::Project(command) => project::run(command).await,
         Command::Key(command) => key::run(command).await,
         Command::Budget(command) => budget::run(command).await,
+        Command::Webhook(command) => webhook::run(command).await,
         Command::Audit(command) => audit::run(command).await,
         Command::Gc(arguments) => gc::run(arguments).await,
         Command::Completions(arguments) => completions::run(&arguments),

@@ -13,7 +13,7 @@ use serde::Deserialize;
 
 pub(crate) use blobs::{BlobsConfig, BlobsKind};
 pub(crate) use quantity::{Bytes, Time};
-pub(crate) use rules::{NetworkConfig, PoliciesConfig, read_policy};
+pub(crate) use rules::{NetworkConfig, PoliciesConfig, WebhooksConfig, read_policy};
 
 /// Where the file is looked for when nobody says.
 pub(crate) const DEFAULT_PATH: &str = "/etc/belljar/belljar.toml";
@@ -79,6 +79,8 @@ pub(crate) struct Config {
     pub(crate) prices: Prices,
     /// Where bytes are kept that outlive sandboxes.
     pub(crate) blobs: BlobsConfig,
+    /// Who may be told.
+    pub(crate) webhooks: WebhooksConfig,
     /// What is logged.
     pub(crate) log: LogConfig,
 }
@@ -327,6 +329,7 @@ mod tests {
         "policies",
         "prices",
         "blobs",
+        "webhooks",
         "log",
     ];
 

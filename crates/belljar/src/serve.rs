@@ -12,6 +12,7 @@ use belljar_api::ApiState;
 use belljar_core::{Parts, Service};
 use belljar_dialect_e2b::E2bState;
 use belljar_http::{Front, Gate, GuestLog, Listen, Metrics, PortTokens, Rate, ServeLimits, Server, TlsFiles};
+use belljar_webhook::{Postman, Reach};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
@@ -86,6 +87,7 @@ pub(crate) async fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
         parcels: machine.parcels,
         capacity: machine.capacity,
         tallies: Arc::new(belljar_host::TallyFile::open(&data_dir)?),
+        courier: Arc::new(Postman::new(files::webhook_key(&data_dir)?, reach(&config))?),
         audit,
         egress,
         secrets: Some(vault),
@@ -106,6 +108,11 @@ pub(crate) async fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
     file.remove();
     info!("belljar stopped; sandboxes run on, and the next start takes them over");
     Ok(code)
+}
+
+/// Where messages to webhooks may go.
+fn reach(config: &Config) -> Reach {
+    Reach { reachable: config.webhooks.reachable.clone(), plain_http: config.webhooks.plain_http }
 }
 
 async fn wait_for_the_end(service: &Service) -> Result<ExitCode, Failure> {

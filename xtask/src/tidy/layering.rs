@@ -30,6 +30,7 @@ fn may_use(short_name: &str) -> Option<&'static [&'static str]> {
         "image" | "audit" => &["types", "ports", "linux"],
         "store" | "blobs" => &["types", "ports"],
         "parcel" => &["types", "ports", "host", "image"],
+        "webhook" => &["types", "ports", "policy"],
         "client" => &["types"],
         "guard" => &["types", "linux"],
         "egress" => &["types", "ports", "policy", "linux"],

@@ -13,6 +13,7 @@ use belljar_http::{Front, Gate, GuestLog, Listen, Metrics, PortTokens, ServeLimi
 use belljar_image::{Catalog, CatalogOptions, LayerStore};
 use belljar_testkit::Lab;
 use belljar_types::{IsolationClass, Secret};
+use belljar_webhook::{Postman, Reach};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use hyper_util::rt::TokioIo;
@@ -57,6 +58,7 @@ impl Scene {
             blobs: Arc::new(belljar_blobs::open_directory(&directory.join("blobs")).unwrap()),
             capacity: Arc::new(HostRoom::new(&lab.data_dir).unwrap()),
             tallies: Arc::new(TallyFile::open(&directory).unwrap()),
+            courier: Arc::new(Postman::new([7; 32], Reach::default()).unwrap()),
             audit: Arc::new(AuditLog::open(&directory.join("audit")).unwrap()),
             egress: None,
             secrets: None,

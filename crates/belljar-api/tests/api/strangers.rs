@@ -37,7 +37,11 @@ impl Route {
     fn filled(&self, sandbox: &str) -> String {
         let mut path =
             self.path.replace("{id}", sandbox).replace("{port}", "8000").replace("{process}", "someone").replace("{context}", "c1");
-        path = path.replace("{snapshot}", "kept").replace("{volume}", "stored").replace("{artifact}", "aabcdefghijkmnpqrstu");
+        path = path
+            .replace("{snapshot}", "kept")
+            .replace("{volume}", "stored")
+            .replace("{artifact}", "aabcdefghijkmnpqrstu")
+            .replace("{webhook}", "wabcdefghijkmnpqrstu");
         path =
             path.replace("{path}", "x").replace("{name}", "mine").replace("{project}", "theirs").replace("{key}", "kabcdefghijkmnpqrstu");
         assert!(!path.contains('{'), "{path}");

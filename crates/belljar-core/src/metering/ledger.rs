@@ -55,6 +55,15 @@ struct Group {
     planned: Rate,
 }
 
+impl Group {
+    /// What is left of something, where there is a hard limit.
+    fn left(&self, meter: Meter) -> Option<u64> {
+        let used = self.used?.of(meter);
+        let limits = self.budgets.iter().filter(|budget| budget.meter == meter).filter_map(|budget| budget.hard);
+        limits.map(|hard| hard.saturating_sub(used)).min()
+    }
+}
+
 /// A live sandbox.
 #[derive(Debug)]
 struct Member {
@@ -170,6 +179,24 @@ impl Ledger {
         }
         full.iter().for_each(|subject| self.stir(subject));
         Some(total)
+    }
+
+    /// Adds bytes that are about to go, as many of them as no hard limit forbids. Says how many those are, and the sandbox's new total.
+    pub(crate) fn pay(&mut self, id: &SandboxId, meter: Meter, bytes: u64) -> Option<(u64, Consumption)> {
+        let groups = self.members.get(id)?.subjects.iter().filter_map(|subject| self.groups.get(subject));
+        let paid = groups.filter_map(|group| group.left(meter)).fold(bytes, u64::min);
+        let more = match meter {
+            Meter::IngressBytes => Consumption { ingress_bytes: paid, ..Consumption::default() },
+            _ => Consumption { egress_bytes: paid, ..Consumption::default() },
+        };
+        Some((paid, self.add(id, &more)?))
+    }
+
+    /// A budget of bytes that one of these has.
+    pub(crate) fn bounds_bytes(&self, subjects: &[BudgetSubject]) -> Option<(BudgetSubject, Meter)> {
+        let budgets = subjects.iter().filter_map(|subject| self.groups.get(subject)).flat_map(|group| &group.budgets);
+        let mut of_bytes = budgets.filter(|budget| budget.meter.is_of_bytes());
+        of_bytes.next().map(|budget| (budget.subject.clone(), budget.meter))
     }
 
     pub(crate) fn total(&self, id: &SandboxId) -> Consumption {

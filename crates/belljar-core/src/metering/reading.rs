@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use belljar_ports::{SnapshotKind, StoreError};
-use belljar_types::{AtLimit, AuditAction, BudgetSubject, Consumption, EndCause, MeterReading, Sandbox, SandboxState, Timestamp, Usage};
+use belljar_types::{
+    AtLimit, AuditAction, BudgetSubject, Consumption, EndCause, MessageKind, MeterReading, Sandbox, SandboxState, Timestamp, Usage,
+};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 use tracing::{error, warn};
@@ -12,7 +14,7 @@ use tracing::{error, warn};
 use super::ledger::Rate;
 use super::{Counts, Meters, Reached};
 use crate::owner::{Next, Owner};
-use crate::{CoreError, chain};
+use crate::{CoreError, chain, telling};
 
 /// A running sandbox is read so often, whatever happens: what the machine's own end could take with it is not more.
 const SAMPLE_EVERY: Duration = Duration::from_secs(60);
@@ -181,7 +183,7 @@ impl Owner {
         }
         let full = reached.into_iter().find(|reached| reached.hard);
         match &full {
-            Some(full) => self.tell_of(full, full.budget.hard, full.budget.at_limit.as_str()).await,
+            Some(full) => self.tell_of_end(full).await,
             None => {
                 let soonest = self.meter.meters.ledger().next_look(&self.meter.subjects).unwrap_or(SAMPLE_EVERY);
                 self.meter.look_at = Instant::now() + soonest.min(SAMPLE_EVERY);
@@ -198,11 +200,14 @@ impl Owner {
     /// Tells of a soft limit, if nobody did yet.
     async fn warn_of(&self, reached: &Reached) {
         let now = Timestamp::now();
-        match self.shared.store.warn_of_budget(self.shared.epoch, &reached.budget, now).await {
+        let (limit, did) = (reached.budget.soft.unwrap_or_default(), "warn");
+        let message = telling::of_budget(MessageKind::BudgetWarning, &self.sandbox, reached, limit, did);
+        match self.shared.store.warn_of_budget(self.shared.epoch, &reached.budget, now, &message).await {
             Ok(first) => {
                 self.meter.meters.ledger().warned(&reached.budget, now);
                 if first {
-                    self.tell_of(reached, reached.budget.soft, "warn").await;
+                    self.shared.tellings.notify_one();
+                    self.tell_of(reached, limit, did).await;
                 }
             }
             Err(failure) => {
@@ -212,9 +217,22 @@ impl Owner {
         }
     }
 
-    async fn tell_of(&self, reached: &Reached, limit: Option<u64>, did: &str) {
+    /// Tells of a hard limit, before the sandbox is stopped for it.
+    async fn tell_of_end(&self, reached: &Reached) {
+        let (limit, did) = (reached.budget.hard.unwrap_or_default(), reached.budget.at_limit.as_str());
+        let message = telling::of_budget(MessageKind::BudgetReached, &self.sandbox, reached, limit, did);
+        match self.shared.store.tell(self.shared.epoch, &message).await {
+            Ok(_) => self.shared.tellings.notify_one(),
+            Err(failure) => {
+                self.shared.note(&failure);
+                error!(sandbox = %self.sandbox.id, error = chain(&failure), "could not enter what is to be told of a budget");
+            }
+        }
+        self.tell_of(reached, limit, did).await;
+    }
+
+    async fn tell_of(&self, reached: &Reached, limit: u64, did: &str) {
         let Reached { budget, used, .. } = reached;
-        let limit = limit.unwrap_or_default();
         warn!(sandbox = %self.sandbox.id, subject = %budget.subject, meter = %budget.meter, used, limit, did, "a budget was reached");
         let action = AuditAction::Budget {
             meter: budget.meter.to_string(),

@@ -2,12 +2,12 @@
 
 use async_trait::async_trait;
 use belljar_ports::{MeteringStore, StoreError};
-use belljar_types::{AtLimit, Budget, BudgetSubject, Consumption, Epoch, KeyId, Meter, MeterReading, SandboxId, Timestamp};
+use belljar_types::{AtLimit, Budget, BudgetSubject, Consumption, Epoch, KeyId, Message, Meter, MeterReading, SandboxId, Timestamp};
 use sqlx::{AssertSqlSafe, Row as _};
 
 use super::epochs::{commit, fenced, open};
 use super::projects::unreadable;
-use super::{Backend, Row};
+use super::{Backend, Row, webhooks};
 use crate::convert::{moment, signed, unsigned};
 use crate::errors::failed;
 
@@ -135,7 +135,7 @@ impl MeteringStore for Backend {
         rows.iter().map(read_budget).collect()
     }
 
-    async fn warn_of_budget(&self, epoch: Epoch, budget: &Budget, at: Timestamp) -> Result<bool, StoreError> {
+    async fn warn_of_budget(&self, epoch: Epoch, budget: &Budget, at: Timestamp, message: &Message) -> Result<bool, StoreError> {
         let mut transaction = fenced(self, epoch).await?;
         let noted = sqlx::query("UPDATE budgets SET warned_at = $4 WHERE subject = $1 AND meter = $2 AND soft = $3 AND warned_at IS NULL")
             .bind(budget.subject.to_string())
@@ -145,8 +145,12 @@ impl MeteringStore for Backend {
             .execute(&mut *transaction)
             .await
             .map_err(failed("cannot note that a budget is nearly used up"))?;
+        let first = noted.rows_affected() > 0;
+        if first {
+            webhooks::enter(&mut transaction, message).await?;
+        }
         commit(transaction).await?;
-        Ok(noted.rows_affected() > 0)
+        Ok(first)
     }
 }
 

@@ -130,7 +130,15 @@ pub(super) async fn remove(store: &Backend, id: &ProjectId) -> Result<(), StoreE
     if kept != 0 {
         return Err(StoreError::Exists { what: "an artifact of project", name: id.to_string() });
     }
-    for sql in ["DELETE FROM sandboxes WHERE project = $1", "DELETE FROM keys WHERE project = $1", "DELETE FROM projects WHERE id = $1"] {
+    let theirs = [
+        "DELETE FROM deliveries WHERE webhook IN (SELECT id FROM webhooks WHERE project = $1)",
+        "DELETE FROM webhooks WHERE project = $1",
+        "DELETE FROM budgets WHERE subject = 'project:' || $1",
+        "DELETE FROM sandboxes WHERE project = $1",
+        "DELETE FROM keys WHERE project = $1",
+        "DELETE FROM projects WHERE id = $1",
+    ];
+    for sql in theirs {
         sqlx::query(sql).bind(id.as_str()).execute(&mut *transaction).await.map_err(failed("cannot remove a project"))?;
     }
     commit(transaction).await

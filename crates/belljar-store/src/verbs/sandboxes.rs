@@ -199,11 +199,22 @@ pub(super) async fn record(
     sandbox: &Sandbox,
 ) -> Result<(), StoreError> {
     let mut transaction = fenced(store, epoch).await?;
+    write(&mut transaction, was, execution, sandbox).await?;
+    commit(transaction).await
+}
+
+/// Writes a sandbox as it is to be, if it is as its writer thinks.
+pub(super) async fn write(
+    transaction: &mut Transaction,
+    was: SandboxState,
+    execution: &ExecutionId,
+    sandbox: &Sandbox,
+) -> Result<(), StoreError> {
     let conflict = |found: &str| StoreError::Conflict { id: sandbox.id.clone(), found: escape_untrusted(found.as_bytes()) };
     let row = sqlx::query_as::<_, (String, String, String, i64, i64, i64)>(locks::SANDBOX)
         .bind(sandbox.id.as_str())
         .bind(sandbox.project.as_str())
-        .fetch_optional(&mut *transaction)
+        .fetch_optional(&mut **transaction)
         .await
         .map_err(failed("cannot read a sandbox"))?;
     let Some((state, run, metadata_before, cpu_millis, memory_bytes, disk_bytes)) = row else {
@@ -226,19 +237,19 @@ pub(super) async fn record(
         .bind(ended_at)
         .bind(&metadata)
         .bind(body(sandbox)?)
-        .execute(&mut *transaction)
+        .execute(&mut **transaction)
         .await
         .map_err(failed("cannot write a sandbox"))?;
     if metadata != metadata_before {
         sqlx::query("DELETE FROM sandbox_metadata WHERE sandbox = $1")
             .bind(sandbox.id.as_str())
-            .execute(&mut *transaction)
+            .execute(&mut **transaction)
             .await
             .map_err(failed("cannot write a sandbox's metadata"))?;
-        write_pairs(&mut transaction, sandbox, &pairs).await?;
+        write_pairs(transaction, sandbox, &pairs).await?;
     }
     if sandbox.state.has_ended() {
-        volumes::unmount(&mut transaction, &sandbox.id).await?;
+        volumes::unmount(transaction, &sandbox.id).await?;
     }
     let change = i64::from(!sandbox.state.has_ended()) - i64::from(!was.has_ended());
     if change != 0 {
@@ -251,11 +262,11 @@ pub(super) async fn record(
         .bind(change * cpu_millis)
         .bind(change * memory_bytes)
         .bind(change * disk_bytes)
-        .execute(&mut *transaction)
+        .execute(&mut **transaction)
         .await
         .map_err(failed("cannot give back what a sandbox had"))?;
     }
-    commit(transaction).await
+    Ok(())
 }
 
 pub(super) async fn find(store: &Backend, project: &ProjectId, id: &SandboxId) -> Result<Option<Sandbox>, StoreError> {

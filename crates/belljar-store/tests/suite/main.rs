@@ -15,6 +15,7 @@ mod projects;
 mod quota;
 mod snapshots;
 mod volumes;
+mod webhooks;
 
 /// Each function of each module, once on a fresh SQLite file and once in a fresh PostgreSQL database.
 macro_rules! on_both {
@@ -39,6 +40,7 @@ on_both! {
         nothing_of_an_older_epoch_arrives_after_a_new_one_began, only_what_ended_long_ago_is_forgotten, a_store_that_works_says_so,
         two_sandboxes_cannot_have_one_id, a_verb_given_up_half_way_is_done_or_not_done;
     metering: readings_are_kept_and_add_up, budgets_come_and_go;
+    webhooks: what_is_told_is_told_in_order_and_once, a_state_and_its_message_are_written_together;
     quota: each_resource_is_bounded_and_named, fifty_at_once_get_exactly_what_there_is_room_for, the_end_frees_what_was_charged,
         a_new_epoch_sums_up_anew, what_a_project_has_stays_when_its_quota_shrinks;
     once: the_same_request_finds_its_sandbox, the_same_key_for_another_request_is_refused, fifty_equal_requests_make_one_sandbox,

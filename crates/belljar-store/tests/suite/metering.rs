@@ -1,7 +1,7 @@
 //! What was counted is kept as it was written, adds up, and outlives its sandbox; budgets come and go.
 
 use belljar_ports::StoreError;
-use belljar_types::{AtLimit, Budget, BudgetSubject, Consumption, Epoch, KeyId, Meter, MeterReading, SandboxId, Timestamp};
+use belljar_types::{AtLimit, Budget, BudgetSubject, Consumption, Epoch, KeyId, MessageKind, Meter, MeterReading, SandboxId, Timestamp};
 
 use crate::bed::Bed;
 
@@ -72,7 +72,8 @@ pub(crate) async fn budgets_come_and_go(bed: &Bed) {
     bed.store.set_budget(&budget).await.unwrap();
     assert_eq!(bed.store.budgets().await.unwrap(), [budget.clone()]);
 
-    let warned = |at| bed.store.warn_of_budget(bed.epoch, &budget, Timestamp(at));
+    let message = crate::webhooks::message(bed, MessageKind::BudgetWarning, &SandboxId::random(), 1);
+    let warned = |at| bed.store.warn_of_budget(bed.epoch, &budget, Timestamp(at), &message);
     assert!(warned(7).await.unwrap());
     assert!(!warned(8).await.unwrap(), "it is told once");
     assert_eq!(bed.store.budgets().await.unwrap(), [Budget { warned_at: Some(Timestamp(7)), ..budget.clone() }]);

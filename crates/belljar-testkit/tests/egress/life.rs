@@ -89,7 +89,7 @@ pub(crate) async fn a_slot_that_is_used_again_has_nothing_of_before(class: Isola
     let reach = "import socket\ntry:\n  s = socket.create_connection(('203.0.113.10', 80), 5); s.sendall(b'GET / HTTP/1.1\\r\\nHost: x\\r\\n\\r\\n')\n  print('reached' if b' 200 ' in s.recv(999) else 'refused')\nexcept OSError: print('refused')";
     let run = |guest| async move { belljar_testkit::run(guest, &["/usr/bin/python3", "-c", reach]).await.text() };
     assert_eq!(run(&*next.guest).await, "refused", "slot {} after slot {}: not attached yet", now.slot, before.slot);
-    egress.attach(&spec.id, &crate::scene::project(), r#"{"version":1}"#).await.unwrap();
+    egress.attach(&spec.id, &crate::scene::project(), r#"{"version":1}"#, crate::scene::free()).await.unwrap();
     assert_eq!(run(&*next.guest).await, "refused", "its own policy holds");
     assert_eq!(scene.internet.seen(), Vec::<String>::new());
     egress.detach(&spec.id);
@@ -149,7 +149,7 @@ pub(crate) async fn whoever_floods_the_proxy_harms_nobody_else(class: IsolationC
     let scene = Scene::open(class, POLICY).await;
     let spec = belljar_types::SandboxSpec { network: Network::Filtered, ..scene.lab.spec() };
     let neighbour = scene.lab.create(class, &spec).await.unwrap();
-    scene.egress().attach(&spec.id, &crate::scene::project(), POLICY).await.unwrap();
+    scene.egress().attach(&spec.id, &crate::scene::project(), POLICY, crate::scene::free()).await.unwrap();
     let flood = scene.gets_through(FLOOD);
     let meanwhile = async {
         let script = format!("{}\nfor n in range(50): get('allowed.test')", crate::prelude::PRELUDE);

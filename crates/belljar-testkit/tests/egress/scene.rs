@@ -7,6 +7,7 @@ use async_trait::async_trait;
 use belljar_egress::{Egress, EgressConfig, EgressError, Event, Lodge, Lodging, Resolver, SecretKeeper};
 use belljar_host::{Host, NAME_PORT, PROXY_PORT};
 use belljar_policy::Operator;
+use belljar_ports::Toll;
 use belljar_testkit::{Finished, Lab, Sandbox, run};
 use belljar_types::{IsolationClass, Network, ProjectId, SandboxId, Secret};
 use tokio::sync::{Mutex, MutexGuard, mpsc};
@@ -79,7 +80,7 @@ impl Scene {
         let (egress, events) = open_egress(lab, internet.uplink.clone(), operator.clone()).unwrap();
         let spec = belljar_types::SandboxSpec { network: Network::Filtered, ..lab.spec() };
         let sandbox = lab.create(class, &spec).await.unwrap();
-        let certificate = egress.attach(&spec.id, &project(), policy).await.unwrap();
+        let certificate = egress.attach(&spec.id, &project(), policy, free()).await.unwrap();
         if let Some(certificate) = certificate {
             trust(&sandbox, &certificate).await;
         }
@@ -122,7 +123,7 @@ impl Scene {
     /// What a server does that comes back.
     pub(crate) async fn start_proxy(&mut self, policy: &str) {
         let (egress, events) = open_egress(self.lab, self.internet.uplink.clone(), self.operator.clone()).unwrap();
-        egress.attach(self.id(), &project(), policy).await.unwrap();
+        egress.attach(self.id(), &project(), policy, free()).await.unwrap();
         (self.egress, self.events) = (Some(egress), events);
     }
 
@@ -130,6 +131,24 @@ impl Scene {
         self.egress().detach(self.id());
         self.sandbox.destroy().await;
     }
+}
+
+/// Without a budget.
+#[derive(Debug)]
+struct Free;
+
+impl Toll for Free {
+    fn leaving(&self, bytes: u64) -> u64 {
+        bytes
+    }
+
+    fn entering(&self, bytes: u64) -> u64 {
+        bytes
+    }
+}
+
+pub(crate) fn free() -> Arc<dyn Toll> {
+    Arc::new(Free)
 }
 
 /// What the server does through the agent.

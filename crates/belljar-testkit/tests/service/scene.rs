@@ -13,6 +13,7 @@ use belljar_ports::{Audit, Blobs, Runtime, Store, Tallies};
 use belljar_store::SqliteStore;
 use belljar_testkit::Lab;
 use belljar_types::{IsolationClass, IsolationRequest, Sandbox, SandboxId, Scope};
+use belljar_webhook::{Postman, Reach};
 use tokio::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 pub(crate) const CONTAINER: &[IsolationClass] = &[IsolationClass::Container];
@@ -210,6 +211,7 @@ async fn start(
         blobs,
         capacity: Arc::new(HostRoom::new(&data_dir).unwrap()),
         tallies: Arc::clone(tallies) as Arc<dyn Tallies>,
+        courier: Arc::new(Postman::new([7; 32], Reach::default()).unwrap()),
         audit: Arc::clone(audit) as Arc<dyn Audit>,
         egress: None,
         secrets: None,

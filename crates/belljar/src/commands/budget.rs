@@ -94,7 +94,7 @@ fn show(budgets: &[BudgetOf], remote: &Remote) -> Result<(), CommandError> {
     let number = |number: Option<u64>| number.map_or_else(|| "-".to_owned(), |number| number.to_string());
     let mut table = Table::new(["SUBJECT", "METER", "USED", "SOFT", "HARD", "AT LIMIT"]);
     for budget in budgets {
-        let BudgetOf { subject, meter, soft, hard, at_limit, used } = budget.clone();
+        let BudgetOf { subject, meter, soft, hard, at_limit, used, .. } = budget.clone();
         table.row([subject, meter, used.to_string(), number(soft), number(hard), at_limit]);
     }
     Ok(table.print()?)

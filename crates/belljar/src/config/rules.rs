@@ -1,4 +1,4 @@
-//! `[network]` and `[policies]`: what the operator decides about the way out, and what projects and templates may at most.
+//! `[network]`, `[webhooks]` and `[policies]`: what the operator decides about the ways out, and what projects and templates may at most.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -26,6 +26,14 @@ pub(crate) struct NetworkConfig {
     pub(crate) sets: BTreeMap<String, Vec<NamePattern>>,
     pub(crate) certificates: Option<PathBuf>,
     pub(crate) filtered_slots: Option<u32>,
+}
+
+/// `[webhooks]`
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct WebhooksConfig {
+    pub(crate) reachable: Vec<Cidr>,
+    pub(crate) plain_http: bool,
 }
 
 /// `[policies]`: the name of a profile or the path of a document.

@@ -11,6 +11,7 @@ use belljar_types::Secret;
 /// The administrator's first key, readable by root only.
 pub(crate) const FIRST_KEY: &str = "first-key";
 const PORT_TOKEN_SECRET: &str = "port-token-secret";
+const WEBHOOK_KEY: &str = "webhook-key";
 const SERVER: &str = "server.json";
 
 /// Why such a file could not be used.
@@ -42,16 +43,24 @@ pub(crate) fn first_key(data_dir: &Path) -> Result<Secret<String>, FileError> {
 
 /// The secret that signs permissions to reach ports: the one on disk, or a fresh one that is now on disk.
 pub(crate) fn port_token_secret(data_dir: &Path) -> Result<[u8; 32], FileError> {
-    let path = &data_dir.join(PORT_TOKEN_SECRET);
-    let failed = |operation| move |source| FileError { operation, path: path.clone(), source };
+    secret(&data_dir.join(PORT_TOKEN_SECRET))
+}
+
+/// What the secrets of webhooks are made from: the one on disk, or a fresh one that is now on disk.
+pub(crate) fn webhook_key(data_dir: &Path) -> Result<[u8; 32], FileError> {
+    secret(&data_dir.join(WEBHOOK_KEY))
+}
+
+fn secret(path: &Path) -> Result<[u8; 32], FileError> {
+    let failed = |operation| move |source| FileError { operation, path: path.to_owned(), source };
     let mut secret = [0; 32];
     match File::open(path) {
-        Ok(mut file) => file.read_exact(&mut secret).map_err(failed("read the secret that signs port tokens,"))?,
+        Ok(mut file) => file.read_exact(&mut secret).map_err(failed("read the secret"))?,
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            getrandom::fill(&mut secret).map_err(|error| failed("draw the secret that signs port tokens,")(io::Error::other(error)))?;
-            private_file::write_whole(path, &secret).map_err(failed("keep the secret that signs port tokens in"))?;
+            getrandom::fill(&mut secret).map_err(|error| failed("draw the secret")(io::Error::other(error)))?;
+            private_file::write_whole(path, &secret).map_err(failed("keep the secret in"))?;
         }
-        Err(error) => return Err(failed("open the secret that signs port tokens,")(error)),
+        Err(error) => return Err(failed("open the secret")(error)),
     }
     Ok(secret)
 }

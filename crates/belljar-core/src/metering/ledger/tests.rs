@@ -236,3 +236,26 @@ fn newcomers_wake_the_others_only_now_and_then() {
     let wait = ledger.next_look(&[project()]).unwrap();
     assert!(wait >= Duration::from_secs(2), "a thousand are not asked fifty times a second: {wait:?}");
 }
+
+#[test]
+fn bytes_go_as_far_as_the_nearest_budget_and_no_farther() {
+    let (one, other) = (SandboxId::random(), SandboxId::random());
+    let own = BudgetSubject::Sandbox(one.clone());
+    let mut ledger = Ledger::new(2);
+    let stir = Arc::new(Notify::new());
+    ledger.join(&one, vec![project(), own.clone()], Arc::clone(&stir));
+    ledger.join(&other, vec![project()], Arc::default());
+    let paid = |ledger: &mut Ledger, id: &SandboxId, meter, bytes| ledger.pay(id, meter, bytes).map(|(paid, _)| paid);
+    assert_eq!(paid(&mut ledger, &one, Meter::EgressBytes, 1000), Some(1000), "without a budget all of them");
+    let budgets = vec![budget(&project(), Meter::EgressBytes, None, Some(5000)), budget(&own, Meter::EgressBytes, None, Some(3000))];
+    let sums = HashMap::from([(project(), Consumption::default()), (own.clone(), Consumption::default())]);
+    ledger.set_budgets(budgets, &sums);
+    assert_eq!(paid(&mut ledger, &one, Meter::IngressBytes, 9000), Some(9000), "another meter");
+    assert_eq!(paid(&mut ledger, &one, Meter::EgressBytes, 9000), Some(2000), "its own is nearer");
+    assert_eq!(paid(&mut ledger, &one, Meter::EgressBytes, 1), Some(0));
+    assert_eq!(paid(&mut ledger, &other, Meter::EgressBytes, 9000), Some(2000), "what the other left of the project's");
+    assert_eq!(ledger.used(&project()).egress_bytes, 5000, "to the byte");
+    assert_eq!(ledger.total(&one).egress_bytes + ledger.total(&other).egress_bytes, 5000, "the parts make the whole");
+    assert_eq!(paid(&mut ledger, &SandboxId::random(), Meter::EgressBytes, 1), None, "nobody");
+    assert!(ledger.reached(&[project()]).iter().all(|reached| reached.hard));
+}

@@ -1,0 +1,63 @@
+//! Signatures as in Standard Webhooks: HMAC-SHA256 over the message's id, the time and the body.
+//!
+//! The secret of a webhook is made from its id and a key that only the server has, so that no store and no back-up of one holds it.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use belljar_types::{Secret, WebhookId};
+use hmac::{Hmac, KeyInit, Mac};
+use sha2::Sha256;
+
+fn mac(key: &[u8], parts: &[&[u8]]) -> [u8; 32] {
+    let mut mac = Hmac::<Sha256>::new_from_slice(key).expect("a key of any length will do");
+    parts.iter().for_each(|part| mac.update(part));
+    mac.finalize().into_bytes().into()
+}
+
+/// What makes the secrets of all webhooks.
+pub(crate) struct Signer {
+    key: Secret<[u8; 32]>,
+}
+
+impl Signer {
+    pub(crate) fn new(key: [u8; 32]) -> Self {
+        Self { key: Secret::new(key) }
+    }
+
+    fn bytes(&self, webhook: &WebhookId) -> [u8; 32] {
+        mac(self.key.reveal(), &[b"belljar webhook ", webhook.as_str().as_bytes()])
+    }
+
+    /// As receivers write it down.
+    pub(crate) fn secret(&self, webhook: &WebhookId) -> Secret<String> {
+        Secret::new(format!("whsec_{}", STANDARD.encode(self.bytes(webhook))))
+    }
+
+    /// The value of `webhook-signature`.
+    pub(crate) fn sign(&self, webhook: &WebhookId, message: &str, seconds: u64, body: &str) -> String {
+        let time = seconds.to_string();
+        let parts: [&[u8]; 5] = [message.as_bytes(), b".", time.as_bytes(), b".", body.as_bytes()];
+        format!("v1,{}", STANDARD.encode(mac(&self.bytes(webhook), &parts)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The example of the Standard Webhooks specification.
+    #[test]
+    fn a_signature_is_what_others_compute() {
+        let secret = STANDARD.decode("MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw").unwrap();
+        let parts: [&[u8]; 5] = [b"msg_p5jXN8AQM9LWM0D4loKWxJek", b".", b"1614265330", b".", br#"{"test": 2432232314}"#];
+        assert_eq!(STANDARD.encode(mac(&secret, &parts)), "g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=");
+    }
+
+    #[test]
+    fn each_webhook_has_a_secret_of_its_own() {
+        let signer = Signer::new([7; 32]);
+        let (one, other) = (WebhookId::random(), WebhookId::random());
+        assert_eq!(signer.secret(&one).reveal(), Signer::new([7; 32]).secret(&one).reveal(), "through restarts");
+        assert_ne!(signer.secret(&one).reveal(), signer.secret(&other).reveal());
+    }
+}
