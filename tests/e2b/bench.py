@@ -1,15 +1,21 @@
 """What E2B's Python SDK costs beside the native API, in one sandbox and one run: the same command both ways in turn, and 4 MiB written and read.
 
+Beside the files it measures what nobody can do without: the SDK's HTTP library with a peer that does nothing, and a program inside that writes the
+same to the same disk.
+
 Prints JSON. Needs the SDK's environment variables.
 """
 
 import http.client
 import json
+import multiprocessing
 import os
+import socket
 import sys
 import time
 from urllib.parse import urlparse
 
+import httpx
 from e2b import Sandbox
 
 ROUNDS = int(sys.argv[1]) if len(sys.argv) > 1 else 100
@@ -33,6 +39,37 @@ class Native:
         assert answer["exit_code"] == 0, answer
 
 
+def idle_peer(told):
+    """Takes what is sent and throws it away; gives what is asked for from memory."""
+    listener = socket.create_server(("127.0.0.1", 0))
+    told.put(listener.getsockname()[1])
+    connection, _ = listener.accept()
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    room = bytearray(1 << 20)
+    while head := connection.recv(1 << 16):
+        while b"\r\n\r\n" not in head:
+            head += connection.recv(1 << 16)
+        fields, begun = head.split(b"\r\n\r\n", 1)
+        length = next((int(line.split(b":")[1]) for line in fields.lower().splitlines() if line.startswith(b"content-length:")), 0)
+        left = length - len(begun)
+        while left > 0:
+            left -= connection.recv_into(room, min(left, len(room)))
+        answer = DATA if fields.startswith(b"GET") else b"[]"
+        connection.sendall(b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n" % len(answer) + answer)
+
+
+INSIDE = """
+import os, sys, time
+data = os.urandom(1 << 16)
+for _ in range(int(sys.argv[1])):
+    begun = time.perf_counter()
+    with open("/home/user/inside", "wb", 0) as file:
+        for _ in range(64):
+            file.write(data)
+    print((time.perf_counter() - begun) * 1000)
+"""
+
+
 def timed(samples, what, work):
     begun = time.perf_counter()
     result = work()
@@ -48,11 +85,20 @@ def main():
             into = samples if turn >= WARM_UP else {}
             timed(into, "run true, native API", lambda: native.run(sandbox.sandbox_id, "true"))
             timed(into, "run true, SDK", lambda: sandbox.commands.run("true"))
+        told = multiprocessing.Queue()
+        peer = multiprocessing.Process(target=idle_peer, args=(told,), daemon=True)
+        peer.start()
+        alone, url = httpx.Client(), f"http://127.0.0.1:{told.get()}/"
         for turn in range(ROUNDS // 4 + WARM_UP):
             into = samples if turn >= WARM_UP else {}
+            timed(into, "write 4 MiB, httpx alone", lambda: alone.post(url, files=[("file", ("data", DATA))]))
+            timed(into, "read 4 MiB, httpx alone", lambda: alone.get(url))
             timed(into, "write 4 MiB, SDK", lambda: sandbox.files.write("/home/user/data", DATA))
             read = timed(into, "read 4 MiB, SDK", lambda: sandbox.files.read("/home/user/data", format="bytes"))
             assert bytes(read) == DATA
+        sandbox.files.write("/home/user/inside.py", INSIDE)
+        inside = sandbox.commands.run(f"python3 /home/user/inside.py {ROUNDS // 4 + WARM_UP}").stdout.split()
+        samples["write 4 MiB, a program inside"] = [float(value) for value in inside[WARM_UP:]]
     finally:
         sandbox.kill()
     rows = {}

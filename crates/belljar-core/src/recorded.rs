@@ -155,7 +155,7 @@ impl Guest for Recorded {
         let result = self.inner.write_file(path, options, content).await;
         let mut done = file("write", if result.is_ok() { Phase::Done } else { Phase::Failed }, path);
         if let AuditAction::File { content, .. } = &mut done {
-            *content = Some(digest.so_far());
+            *content = digest.so_far().await;
         }
         self.witness.note(done).await;
         result

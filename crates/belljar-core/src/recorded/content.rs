@@ -1,13 +1,16 @@
 //! Bytes that pass, counted and digested. Nothing is kept of them.
 
-use std::sync::{Arc, Mutex, PoisonError};
-
 use belljar_ports::{ByteStream, OutputStream};
 use belljar_types::{AuditAction, ContentDigest, Offsets, OutputEvent, ProcessId, StreamKind, hex};
+use bytes::Bytes;
 use futures_util::StreamExt;
 use sha2::{Digest, Sha256};
+use tokio::sync::{mpsc, oneshot};
 
 use super::Witness;
+
+/// Pieces of a file that may wait to be digested.
+const AHEAD: usize = 8;
 
 /// A stream's bytes so far. A digest is told only if no byte was missed.
 #[derive(Clone)]
@@ -55,44 +58,75 @@ pub(super) fn watch_output(output: OutputStream, witness: Witness, id: ProcessId
 
 /// A file that tells the witness when it was read to its end.
 pub(super) fn read_to_its_end(bytes: ByteStream, witness: Witness, done: AuditAction) -> ByteStream {
-    let start = (bytes, Digested::from(0));
-    Box::pin(futures_util::stream::unfold(start, move |(mut bytes, mut seen)| {
+    let start = (bytes, Digester::start());
+    Box::pin(futures_util::stream::unfold(start, move |(mut bytes, digester)| {
         let (witness, mut done) = (witness.clone(), done.clone());
         async move {
             let Some(piece) = bytes.next().await else {
                 if let AuditAction::File { content, .. } = &mut done {
-                    *content = Some(seen.finish());
+                    *content = digester.so_far().await;
                 }
                 witness.note(done).await;
                 return None;
             };
             if let Ok(piece) = &piece {
-                seen.take(seen.next, piece);
+                digester.take(piece).await;
             }
-            Some((piece, (bytes, seen)))
+            Some((piece, (bytes, digester)))
         }
     }))
 }
 
-/// What was sent of a file.
-pub(super) struct Sent(Arc<Mutex<Digested>>);
-
-impl Sent {
-    pub(super) fn so_far(&self) -> ContentDigest {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone().finish()
-    }
-}
-
 /// A file on its way in, and how much of it has gone.
-pub(super) fn digest_file(content: ByteStream) -> (ByteStream, Sent) {
-    let seen = Arc::new(Mutex::new(Digested::from(0)));
-    let counter = Arc::clone(&seen);
-    let content = content.inspect(move |piece| {
-        if let Ok(piece) = piece {
-            let mut seen = counter.lock().unwrap_or_else(PoisonError::into_inner);
-            let next = seen.next;
-            seen.take(next, piece);
+pub(super) fn digest_file(content: ByteStream) -> (ByteStream, Digester) {
+    let digester = Digester::start();
+    let seen = digester.clone();
+    let content = content.then(move |piece| {
+        let seen = seen.clone();
+        async move {
+            if let Ok(piece) = &piece {
+                seen.take(piece).await;
+            }
+            piece
         }
     });
-    (Box::pin(content), Sent(seen))
+    (Box::pin(content), digester)
+}
+
+enum Seen {
+    Piece(Bytes),
+    Asked(oneshot::Sender<ContentDigest>),
+}
+
+/// Digests a file on a task of its own: its bytes go on meanwhile. It ends with the last of those who hold it.
+#[derive(Clone)]
+pub(super) struct Digester(mpsc::Sender<Seen>);
+
+impl Digester {
+    fn start() -> Self {
+        let (give, mut take) = mpsc::channel(AHEAD);
+        tokio::spawn(async move {
+            let mut digested = Digested::from(0);
+            while let Some(seen) = take.recv().await {
+                match seen {
+                    Seen::Piece(bytes) => digested.take(digested.next, &bytes),
+                    // Whoever asked may have gone.
+                    Seen::Asked(answer) => drop(answer.send(digested.clone().finish())),
+                }
+            }
+        });
+        Self(give)
+    }
+
+    /// Waits while too many pieces are not digested yet. A task that is gone, with the whole server, is asked for nothing either.
+    async fn take(&self, piece: &Bytes) {
+        let _gone = self.0.send(Seen::Piece(piece.clone())).await;
+    }
+
+    /// What came so far; nothing if the server is stopping.
+    pub(super) async fn so_far(&self) -> Option<ContentDigest> {
+        let (give, take) = oneshot::channel();
+        self.0.send(Seen::Asked(give)).await.ok()?;
+        take.await.ok()
+    }
 }
