@@ -4,6 +4,7 @@
 //! One sector, written in place: a disk writes it whole or not at all. It is not synced with every group; after a loss of power it may be a
 //! little behind, which costs nothing but that the events after it are held by the chain alone until the next one.
 
+use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io::ErrorKind;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
@@ -19,6 +20,22 @@ use crate::key::SigningKey;
 const NAME: &str = "head";
 /// A sector; the JSON is padded with spaces.
 const SIZE: usize = 512;
+
+/// How far the logs below a directory go. One whose head cannot be read is left out: `verify` tells of it.
+pub(crate) fn all(root: &Path) -> Result<BTreeMap<ProjectId, u64>, AuditError> {
+    let failed = |source| AuditError::Disk { operation: "list", path: root.to_owned(), source };
+    let mut ends = BTreeMap::new();
+    for entry in std::fs::read_dir(root).map_err(failed)? {
+        let entry = entry.map_err(failed)?;
+        let Some(Ok(project)) = entry.file_name().to_str().map(str::parse::<ProjectId>) else { continue };
+        if entry.path().is_dir()
+            && let Ok(Some(checkpoint)) = read(&entry.path())?
+        {
+            ends.insert(project, checkpoint.sequence);
+        }
+    }
+    Ok(ends)
+}
 
 /// The file `head` of a project.
 pub(crate) struct Head {

@@ -1,6 +1,6 @@
 //! [`AuditLog`]: the log as the service sees it.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fs::{File, OpenOptions, TryLockError};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -115,6 +115,22 @@ impl Audit for AuditLog {
             Ok(Err(_closed)) => Err(AuditError::Closed),
             Err(_nothing_came) => Ok(on_disk),
         }
+    }
+
+    async fn ends(&self, known: &BTreeMap<ProjectId, u64>) -> Result<BTreeMap<ProjectId, u64>, AuditError> {
+        let mut changes = self.ends.clone();
+        if known.is_empty() {
+            let root = self.root.clone();
+            let found = tokio::task::spawn_blocking(move || head::all(&root)).await.map_err(|_| AuditError::Closed)??;
+            if !found.is_empty() {
+                return Ok(found);
+            }
+        }
+        let is_new = |ends: &Ends| ends.iter().any(|(project, end)| known.get(project).is_none_or(|known| end > known));
+        let changed = changes.wait_for(is_new).await.map_err(|_closed| AuditError::Closed)?;
+        let mut ends = known.clone();
+        ends.extend(changed.iter().map(|(project, end)| (project.clone(), *end)));
+        Ok(ends)
     }
 
     async fn checkpoint(&self, project: &ProjectId) -> Result<Option<Checkpoint>, AuditError> {

@@ -5,6 +5,7 @@
 //! * **In order.** Events of a project have numbers without holes, in the order in which they were handed over.
 //! * **Nothing is repaired in silence.** A log that is damaged is refused with what is wrong with it.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -122,6 +123,9 @@ pub trait Audit: Send + Sync {
 
     /// Waits until a project's log goes beyond a number, or for this long. Says how far it goes.
     async fn wait(&self, project: &ProjectId, beyond: u64, at_most: Duration) -> Result<u64, AuditError>;
+
+    /// How far each project's log goes. Waits until one goes beyond what is known; with nothing known, it is what is on the disk.
+    async fn ends(&self, known: &BTreeMap<ProjectId, u64>) -> Result<BTreeMap<ProjectId, u64>, AuditError>;
 
     /// The last signed word about a project's log; `None` if it has none.
     async fn checkpoint(&self, project: &ProjectId) -> Result<Option<Checkpoint>, AuditError>;

@@ -2,6 +2,8 @@
 //! of a sandbox is told in order.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+#[path = "accounts/collector.rs"]
+mod collector;
 #[path = "accounts/receiver.rs"]
 mod receiver;
 
@@ -10,6 +12,7 @@ use std::time::Duration;
 
 use belljar_client::{Client, Consumed, CreateSandbox, NewBudget, SandboxView, StartProcess};
 use belljar_testkit::{ServerProcess, block_on};
+use collector::Collector;
 use receiver::Receiver;
 use tokio::sync::Mutex;
 
@@ -143,8 +146,11 @@ fn what_happens_is_told_in_order_through_failures_and_kills() {
         while client.budgets().await.unwrap()[0].warned_at.is_none() {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
-        client.start_process(&second.id, &StartProcess::new(["true"])).await.unwrap();
-        while client.sandbox(&second.id).await.unwrap().end.is_none() {
+        // Its budget may have ended the sandbox before the answer came.
+        if let Err(refused) = client.start_process(&second.id, &StartProcess::new(["true"])).await {
+            assert_eq!(refused.code(), Some("sandbox_ended"), "{refused:?}");
+        }
+        while !client.sandbox(&second.id).await.unwrap().state.has_ended() {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
         let waiting = client.webhooks().await.unwrap();
@@ -168,6 +174,68 @@ fn what_happens_is_told_in_order_through_failures_and_kills() {
         }
         client.remove_webhook(&added.webhook.id).await.unwrap();
         assert_eq!(client.remove_webhook(&added.webhook.id).await.unwrap_err().code(), Some("webhook_not_found"));
+        assert!(server.stop().success(), "{}", server.last_words());
+    });
+}
+
+/// Waits until everything that is in the log now has arrived at every sink.
+async fn carried(server: &ServerProcess, collector: &Collector, file: &std::path::Path) {
+    let expected = collector::log(&server.scope.data_dir.join("audit/default"));
+    for _ in 0..3600 {
+        let text = std::fs::read_to_string(file).unwrap_or_default();
+        let [hook, otlp] = collector.lines("default");
+        let sinks = [hook, otlp, collector::once("default", text.lines().map(str::to_owned))];
+        for sink in &sinks {
+            let common = sink.len().min(expected.len());
+            assert_eq!(sink[..common], expected[..common], "byte for byte, in order");
+        }
+        if sinks.iter().all(|sink| sink.len() >= expected.len()) {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    panic!("waited three minutes for events that did not come: {}", server.last_words());
+}
+
+#[test]
+fn the_log_arrives_at_every_sink_through_failures_and_kills() {
+    block_on(async {
+        let _alone = MACHINE.lock().await;
+        let (place, collector) = (tempfile::tempdir().unwrap(), Collector::open().await);
+        let (secret, file) = (place.path().join("secret"), place.path().join("audit.jsonl"));
+        std::fs::write(&secret, collector::SECRET).unwrap();
+        // Names of its own: the laboratory's log is older than this test, and all of it is to arrive.
+        let tag = place.path().file_name().unwrap().to_str().unwrap().trim_start_matches('.');
+        let sinks = format!(
+            "[[audit.sinks]]\nname = \"file-{tag}\"\nkind = \"file\"\npath = \"{}\"\n\
+             [[audit.sinks]]\nname = \"hook-{tag}\"\nkind = \"webhook\"\nurl = \"http://{}/hook\"\nsecret_file = \"{}\"\n\
+             [[audit.sinks]]\nname = \"otlp-{tag}\"\nkind = \"otlp\"\nurl = \"http://{}/v1/logs\"\n",
+            file.display(),
+            collector.address,
+            secret.display(),
+            collector.address
+        );
+        collector.refuse(true);
+        let mut server = ServerProcess::start(&format!("{SETTINGS}\n{sinks}")).await;
+        let client = server.client();
+        let sandbox = make(&client).await;
+        client.start_process(&sandbox.id, &StartProcess::new(["true"])).await.unwrap();
+        while collector.refused() < 2 {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        server.kill();
+        server.restart().await;
+        client.kill_sandbox(&sandbox.id).await.unwrap();
+        collector.refuse(false);
+        carried(&server, &collector, &file).await;
+        for _ in 0..3 {
+            let sandbox = make(&client).await;
+            client.kill_sandbox(&sandbox.id).await.unwrap();
+            // In the middle of whatever it carries.
+            server.kill();
+            server.restart().await;
+        }
+        carried(&server, &collector, &file).await;
         assert!(server.stop().success(), "{}", server.last_words());
     });
 }

@@ -10,4 +10,5 @@ mod guard;
 mod postman;
 mod signature;
 
-pub use postman::{Postman, PostmanError, Reach};
+pub use postman::{Postman, PostmanError, Reach, use_tls};
+pub use signature::SharedSecret;

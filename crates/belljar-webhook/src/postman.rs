@@ -41,8 +41,7 @@ pub struct Postman {
 impl Postman {
     /// One that signs with what it makes from this key.
     pub fn new(key: [u8; 32], reach: Reach) -> Result<Self, PostmanError> {
-        // Somebody else in this program may have chosen a provider before; theirs is as good.
-        let _ = rustls::crypto::ring::default_provider().install_default();
+        use_tls();
         let guard = Guard::new(reach.reachable);
         let http = reqwest::Client::builder()
             .user_agent(concat!("belljar/", env!("CARGO_PKG_VERSION")))
@@ -108,6 +107,12 @@ impl Courier for Postman {
         let status = answer.status();
         if status.is_success() { Ok(()) } else { Err(NotDelivered { problem: format!("it answered {}", status.as_u16()) }) }
     }
+}
+
+/// Makes sure that the process has chosen who does its cryptography.
+pub fn use_tls() {
+    // Somebody else in this program may have chosen a provider before; theirs is as good.
+    let _ = rustls::crypto::ring::default_provider().install_default();
 }
 
 /// What went wrong, without the address, which whoever asks knows; and with nothing that the receiver wrote.

@@ -14,6 +14,33 @@ fn mac(key: &[u8], parts: &[&[u8]]) -> [u8; 32] {
     mac.finalize().into_bytes().into()
 }
 
+const PREFIX: &str = "whsec_";
+
+/// A secret that a receiver and the operator agreed on.
+#[derive(Debug, Clone)]
+pub struct SharedSecret {
+    key: Secret<Vec<u8>>,
+}
+
+impl SharedSecret {
+    /// Reads one as receivers write it down: `whsec_` and at least 24 bytes in Base64. `None` if it is none.
+    pub fn parse(text: &str) -> Option<Self> {
+        let key = STANDARD.decode(text.trim().strip_prefix(PREFIX)?).ok().filter(|key| key.len() >= 24)?;
+        Some(Self { key: Secret::new(key) })
+    }
+
+    /// The value of `webhook-signature`.
+    pub fn sign(&self, message: &str, seconds: u64, body: &str) -> String {
+        signature(self.key.reveal(), message, seconds, body)
+    }
+}
+
+fn signature(key: &[u8], message: &str, seconds: u64, body: &str) -> String {
+    let time = seconds.to_string();
+    let parts: [&[u8]; 5] = [message.as_bytes(), b".", time.as_bytes(), b".", body.as_bytes()];
+    format!("v1,{}", STANDARD.encode(mac(key, &parts)))
+}
+
 /// What makes the secrets of all webhooks.
 pub(crate) struct Signer {
     key: Secret<[u8; 32]>,
@@ -30,14 +57,12 @@ impl Signer {
 
     /// As receivers write it down.
     pub(crate) fn secret(&self, webhook: &WebhookId) -> Secret<String> {
-        Secret::new(format!("whsec_{}", STANDARD.encode(self.bytes(webhook))))
+        Secret::new(format!("{PREFIX}{}", STANDARD.encode(self.bytes(webhook))))
     }
 
     /// The value of `webhook-signature`.
     pub(crate) fn sign(&self, webhook: &WebhookId, message: &str, seconds: u64, body: &str) -> String {
-        let time = seconds.to_string();
-        let parts: [&[u8]; 5] = [message.as_bytes(), b".", time.as_bytes(), b".", body.as_bytes()];
-        format!("v1,{}", STANDARD.encode(mac(&self.bytes(webhook), &parts)))
+        signature(&self.bytes(webhook), message, seconds, body)
     }
 }
 
@@ -48,9 +73,10 @@ mod tests {
     /// The example of the Standard Webhooks specification.
     #[test]
     fn a_signature_is_what_others_compute() {
-        let secret = STANDARD.decode("MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw").unwrap();
-        let parts: [&[u8]; 5] = [b"msg_p5jXN8AQM9LWM0D4loKWxJek", b".", b"1614265330", b".", br#"{"test": 2432232314}"#];
-        assert_eq!(STANDARD.encode(mac(&secret, &parts)), "g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=");
+        let secret = SharedSecret::parse("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw").unwrap();
+        let signature = secret.sign("msg_p5jXN8AQM9LWM0D4loKWxJek", 1_614_265_330, r#"{"test": 2432232314}"#);
+        assert_eq!(signature, "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=");
+        assert!(SharedSecret::parse("whsec_c2hvcnQ=").is_none() && SharedSecret::parse("MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw").is_none());
     }
 
     #[test]

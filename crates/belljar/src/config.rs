@@ -1,6 +1,7 @@
 //! The configuration file. Every key has a default, so that an empty file and no file mean the same; an unknown key is an error, because a
 //! typo that is ignored is a limit that is not kept. `docs/reference/configuration.md` lists all of it.
 
+mod audit;
 mod blobs;
 mod quantity;
 mod rules;
@@ -11,6 +12,7 @@ use std::path::{Path, PathBuf};
 use belljar_types::{Invalid, Limits, Prices, TemplateName};
 use serde::Deserialize;
 
+use audit::AuditSection;
 pub(crate) use blobs::{BlobsConfig, BlobsKind};
 pub(crate) use quantity::{Bytes, Time};
 pub(crate) use rules::{NetworkConfig, PoliciesConfig, WebhooksConfig, read_policy};
@@ -184,20 +186,6 @@ pub(crate) struct HostSection {
     pub(crate) guest: Option<PathBuf>,
     pub(crate) recipes: Option<PathBuf>,
     pub(crate) default_registry: Option<String>,
-}
-
-/// `[audit]`
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub(crate) struct AuditSection {
-    /// Whether what cannot be recorded is not done.
-    pub(crate) required: bool,
-}
-
-impl Default for AuditSection {
-    fn default() -> Self {
-        Self { required: true }
-    }
 }
 
 /// `[log]`

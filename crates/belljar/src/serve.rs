@@ -63,7 +63,7 @@ impl Arguments {
 /// Serves until told to stop.
 pub(crate) async fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
     let config = arguments.config()?;
-    let service_config = config.service()?;
+    let (service_config, sinks) = (config.service()?, config.audit.sinks()?);
     let _telemetry = Telemetry::start(&config.log)?;
     let data_dir = config.data_dir();
     // Sockets first: a second server must fail before it touches anything.
@@ -77,7 +77,8 @@ pub(crate) async fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
     };
     let blobs = compose::blobs(&data_dir, &config.blobs).await?;
     let store = belljar_store::open(&config.store_url()).await?;
-    let audit = Arc::new(belljar_audit::AuditLog::open(&data_dir.join("audit"))?);
+    let audit: Arc<dyn belljar_ports::Audit> = Arc::new(belljar_audit::AuditLog::open(&data_dir.join("audit"))?);
+    belljar_sinks::follow(&audit, sinks, &data_dir.join("audit-sinks"))?;
     let parts = Parts {
         store,
         engines: machine.engines,

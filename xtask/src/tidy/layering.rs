@@ -31,6 +31,7 @@ fn may_use(short_name: &str) -> Option<&'static [&'static str]> {
         "store" | "blobs" => &["types", "ports"],
         "parcel" => &["types", "ports", "host", "image"],
         "webhook" => &["types", "ports", "policy"],
+        "sinks" => &["types", "ports", "linux", "audit", "webhook"],
         "client" => &["types"],
         "guard" => &["types", "linux"],
         "egress" => &["types", "ports", "policy", "linux"],

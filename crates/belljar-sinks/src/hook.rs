@@ -1,0 +1,36 @@
+//! Events as a message to a webhook of the operator, signed as all are.
+
+use belljar_types::Timestamp;
+use belljar_webhook::SharedSecret;
+use reqwest::header::CONTENT_TYPE;
+
+use crate::sink::{Batch, Format, SinkError, send};
+
+pub(crate) async fn post(
+    http: &reqwest::Client,
+    url: &str,
+    secret: &SharedSecret,
+    batch: &Batch<'_>,
+    format: Format,
+) -> Result<(), SinkError> {
+    let number = |record: Option<&(belljar_types::AuditRecord, String)>| record.map_or(0, |(record, _)| record.sequence);
+    let id = format!("audit_{}_{}_{}", batch.project, number(batch.records.first()), number(batch.records.last()));
+    // Lines are JSON as they are; to read them again would change their bytes, and with them their hashes.
+    let body = format!(
+        r#"{{"type":"audit.events","project":"{}","format":"{}","events":[{}]}}"#,
+        batch.project,
+        match format {
+            Format::Jsonl => "jsonl",
+            Format::Ocsf => "ocsf",
+        },
+        batch.lines(format).join(",")
+    );
+    let seconds = Timestamp::now().0 / 1000;
+    let request = http
+        .post(url)
+        .header(CONTENT_TYPE, "application/json")
+        .header("webhook-id", &id)
+        .header("webhook-timestamp", seconds)
+        .header("webhook-signature", secret.sign(&id, seconds, &body));
+    send(request.body(body)).await
+}
