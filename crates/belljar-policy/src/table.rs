@@ -2,12 +2,19 @@
 //!
 //! One open-addressing table over all names. A name is hashed from its end, so that one pass gives the hash of every suffix, and the
 //! question costs one probe a label. The hash is keyed: a guest that chooses names cannot aim them at one place.
+//!
+//! With so many tables none is in a cache, so what counts is how often memory is waited for: the probes of all labels go out before any is looked
+//! at, and a name's only rule is found where the name is.
 
 use std::hash::{BuildHasher, RandomState};
+
+/// Labels whose probes go out together; hardly a name has more.
+const TOGETHER: usize = 8;
 
 #[derive(Debug, Clone, Copy)]
 struct Entry {
     name: u32,
+    /// The rule, if there is one; else where its rules begin.
     refs: u32,
     count: u32,
     length: u8,
@@ -35,13 +42,19 @@ impl Table {
         for (name, below, rule) in rows {
             if previous != Some((name, below)) {
                 let length = u8::try_from(name.len()).unwrap_or(u8::MAX);
-                entries.push(Entry { name: index(names.len()), refs: index(refs.len()), count: 0, length, below });
+                entries.push(Entry { name: index(names.len()), refs: 0, count: 0, length, below });
                 names.extend_from_slice(name.as_bytes());
                 previous = Some((name, below));
             }
-            refs.push(rule);
-            if let Some(entry) = entries.last_mut() {
-                entry.count += 1;
+            let Some(entry) = entries.last_mut() else { continue };
+            entry.count += 1;
+            match entry.count {
+                1 => entry.refs = rule,
+                2 => {
+                    let first = std::mem::replace(&mut entry.refs, index(refs.len()));
+                    refs.extend([first, rule]);
+                }
+                _ => refs.push(rule),
             }
         }
         let mut slots = vec![0; (entries.len() * 2).next_power_of_two().max(2)];
@@ -62,31 +75,76 @@ impl Table {
     pub(crate) fn matching(&self, name: &str, mut each: impl FnMut(u32)) {
         let bytes = name.as_bytes();
         let mut hash = self.seed;
+        let (mut probes, mut count) = ([Probe::default(); TOGETHER], 0);
         for (place, byte) in bytes.iter().enumerate().rev() {
             if *byte == b'.' {
-                let suffix = bytes.get(place + 1..).unwrap_or_default();
-                self.find(finish(hash, true), suffix, true).iter().for_each(|rule| each(*rule));
+                self.send_out(&mut probes, &mut count, finish(hash, true), place + 1, bytes, &mut each);
             }
             hash = step(hash, *byte);
         }
-        self.find(finish(hash, false), bytes, false).iter().for_each(|rule| each(*rule));
+        // No name is below itself: the whole name is asked for in the other way.
+        self.send_out(&mut probes, &mut count, finish(hash, false), 0, bytes, &mut each);
+        self.look_at(probes.get(..count).unwrap_or_default(), bytes, &mut each);
     }
 
-    fn find(&self, hash: u64, name: &[u8], below: bool) -> &[u32] {
+    fn send_out(
+        &self,
+        probes: &mut [Probe; TOGETHER],
+        count: &mut usize,
+        hash: u64,
+        start: usize,
+        name: &[u8],
+        each: &mut impl FnMut(u32),
+    ) {
+        if *count == TOGETHER {
+            self.look_at(probes, name, each);
+            *count = 0;
+        }
+        let first = self.slots.get(hash as usize & (self.slots.len() - 1)).copied().unwrap_or(0);
+        if let Some(probe) = probes.get_mut(*count) {
+            *probe = Probe { hash, start, first };
+            *count += 1;
+        }
+    }
+
+    fn look_at(&self, probes: &[Probe], name: &[u8], each: &mut impl FnMut(u32)) {
+        for probe in probes.iter().filter(|probe| probe.first != 0) {
+            let suffix = name.get(probe.start..).unwrap_or_default();
+            match self.find(probe, suffix, probe.start != 0) {
+                Some(entry) if entry.count == 1 => each(entry.refs),
+                Some(entry) => {
+                    let rules = self.refs.get(entry.refs as usize..(entry.refs + entry.count) as usize);
+                    rules.unwrap_or_default().iter().for_each(|rule| each(*rule));
+                }
+                None => {}
+            }
+        }
+    }
+
+    fn find(&self, probe: &Probe, name: &[u8], below: bool) -> Option<&Entry> {
         let mask = self.slots.len() - 1;
-        let mut place = hash as usize & mask;
-        loop {
-            let Some(slot) = self.slots.get(place).copied().filter(|slot| *slot != 0) else { return &[] };
-            if slot & TAG == hash & TAG
+        let (mut place, mut slot) = (probe.hash as usize & mask, probe.first);
+        while slot != 0 {
+            if slot & TAG == probe.hash & TAG
                 && let Some(entry) = self.entries.get((slot as u32 - 1) as usize)
                 && entry.below == below
                 && self.names.get(entry.name as usize..entry.name as usize + usize::from(entry.length)) == Some(name)
             {
-                return self.refs.get(entry.refs as usize..(entry.refs + entry.count) as usize).unwrap_or_default();
+                return Some(entry);
             }
             place = (place + 1) & mask;
+            slot = self.slots.get(place).copied()?;
         }
+        None
     }
+}
+
+/// A question that is under way: a suffix by its start, and what is in the first place where it may be.
+#[derive(Debug, Clone, Copy, Default)]
+struct Probe {
+    hash: u64,
+    start: usize,
+    first: u64,
 }
 
 const TAG: u64 = 0xffff_ffff_0000_0000;
@@ -133,6 +191,8 @@ mod tests {
         assert_eq!(ask("c.b.a.test"), [2, 5]);
         assert!(ask("xa.test").is_empty());
         assert!(ask("test").is_empty());
-        assert!(Table::build(Vec::new()).find(7, b"x", false).is_empty());
+        Table::build(Vec::new()).matching("x", |rule| panic!("found {rule} in nothing"));
+        let deep = format!("{}a.test", "x.".repeat(40));
+        assert_eq!(ask(&deep), [2], "more labels than are asked about together");
     }
 }

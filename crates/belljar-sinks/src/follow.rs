@@ -62,7 +62,11 @@ impl Follower {
                 }
                 Err(failure) => {
                     if !std::mem::replace(&mut self.complained, true) {
-                        warn!(sink = self.sink.name, error = chain(&failure), "could not carry the audit log on; trying again until it is taken");
+                        warn!(
+                            sink = self.sink.name,
+                            error = chain(&failure),
+                            "could not carry the audit log on; trying again until it is taken"
+                        );
                     }
                     tokio::time::sleep(pause).await;
                     pause = (pause * 2).min(LONGEST_PAUSE);

@@ -20,7 +20,10 @@ const FENCES: &[Fence] = &[
     Fence { crates: &["sqlx", "rusqlite", "tokio-postgres"], only_in: &["belljar-store"] },
     Fence { crates: &["wasmtime", "wasmtime-wasi"], only_in: &["belljar-runtime-wasm"] },
     Fence { crates: &["object_store"], only_in: &["belljar-blobs"] },
-    Fence { crates: &["ureq", "reqwest"], only_in: &["belljar-image", "belljar-client", "belljar-blobs", "belljar-webhook", "belljar-sinks", "belljar"] },
+    Fence {
+        crates: &["ureq", "reqwest"],
+        only_in: &["belljar-image", "belljar-client", "belljar-blobs", "belljar-webhook", "belljar-sinks", "belljar"],
+    },
 ];
 
 impl Fence {

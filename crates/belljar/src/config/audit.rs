@@ -74,7 +74,9 @@ impl SinkSection {
     fn sink(&self) -> Result<Sink, Invalid> {
         let way = match self.kind {
             SinkKind::File => Way::File { path: self.take("path", self.path.as_deref())?.to_owned() },
-            SinkKind::Webhook => Way::Webhook { url: self.url()?, secret: read_secret(self.take("secret_file", self.secret_file.as_deref())?)? },
+            SinkKind::Webhook => {
+                Way::Webhook { url: self.url()?, secret: read_secret(self.take("secret_file", self.secret_file.as_deref())?)? }
+            }
             SinkKind::Otlp => Way::Otlp { url: self.url()? },
         };
         let needless = match self.kind {
