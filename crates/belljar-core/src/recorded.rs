@@ -11,10 +11,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use belljar_ports::{ByteStream, EventStream, FileContent, Guest, GuestConnection, GuestError, GuestInfo, OutputStream, SearchStream};
+use belljar_ports::{
+    ByteStream, EventStream, FileContent, Guest, GuestConnection, GuestError, GuestInfo, OutputStream, SearchStream, WishStream,
+};
 use belljar_types::{
-    AuditAction, AuditEvent, ByteRange, ExitStatus, FileInfo, GuestMetrics, GuestPath, ListOptions, ListeningPort, Offsets, Phase,
-    ProcessId, ProcessInfo, ProcessSpec, PtySize, SearchQuery, Signal, UserName, WriteOptions, audit_text,
+    ArtifactId, AuditAction, AuditEvent, ByteRange, ExitStatus, FileInfo, GuestMetrics, GuestPath, ListOptions, ListeningPort, Offsets,
+    Phase, ProcessId, ProcessInfo, ProcessSpec, PtySize, SearchQuery, Signal, UserName, WishId, WriteOptions, audit_text,
 };
 use bytes::Bytes;
 
@@ -223,5 +225,13 @@ impl Guest for Recorded {
 
     async fn metrics(&self) -> Result<GuestMetrics, GuestError> {
         self.inner.metrics().await
+    }
+
+    async fn wishes(&self) -> Result<WishStream, GuestError> {
+        self.inner.wishes().await
+    }
+
+    async fn answer_wish(&self, id: WishId, answer: Result<&ArtifactId, &str>) -> Result<(), GuestError> {
+        self.inner.answer_wish(id, answer).await
     }
 }
