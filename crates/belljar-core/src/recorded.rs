@@ -62,6 +62,15 @@ impl Witness {
     }
 }
 
+/// Counts a start when it is answered or given up: a budget that it uses up may stop the sandbox before it could answer.
+struct Counted<'a>(&'a Counts);
+
+impl Drop for Counted<'_> {
+    fn drop(&mut self) {
+        self.0.execution();
+    }
+}
+
 /// A file verb at some phase.
 fn file(verb: &'static str, phase: Phase, path: &GuestPath) -> AuditAction {
     AuditAction::File { verb: verb.to_owned(), phase, path: audit_text(path.as_bytes()), to: None, content: None }
@@ -98,14 +107,15 @@ impl Guest for Recorded {
 
     async fn start(&self, spec: &ProcessSpec) -> Result<ProcessInfo, GuestError> {
         self.witness.intend(AuditAction::exec_started(spec)).await?;
-        self.witness.counts.execution();
+        let _counted = Counted(&self.witness.counts);
         self.inner.start(spec).await
     }
 
     async fn start_attached(&self, spec: &ProcessSpec) -> Result<(ProcessInfo, OutputStream), GuestError> {
         self.witness.intend(AuditAction::exec_started(spec)).await?;
-        self.witness.counts.execution();
+        let counted = Counted(&self.witness.counts);
         let (info, output) = self.inner.start_attached(spec).await?;
+        drop(counted);
         let output = watch_output(output, self.witness.clone(), info.id.clone(), Offsets::default());
         Ok((info, output))
     }
