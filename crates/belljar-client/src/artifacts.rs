@@ -20,6 +20,9 @@ pub struct NewArtifact {
     /// What to call it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
+    /// What it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub media_type: Option<String>,
     /// How long it is kept.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expires_in_seconds: Option<u64>,

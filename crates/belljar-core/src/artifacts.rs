@@ -19,8 +19,8 @@ use belljar_types::{
 use futures_util::StreamExt;
 use tracing::{error, info, warn};
 
-use crate::media_type::media_type;
-use crate::recording::actor;
+use crate::media_type::{media_type, said_type};
+use crate::recording::event;
 use crate::shared::Shared;
 use crate::{Caller, CoreError, Service, Session, chain};
 
@@ -36,6 +36,8 @@ pub struct KeepFile {
     pub user: Option<UserName>,
     /// What to call it; as it is called there when unset.
     pub name: Option<String>,
+    /// What it is, as `type/subtype`; as its first bytes look when unset.
+    pub media_type: Option<String>,
     /// How long it is kept; until it is removed when unset.
     pub lifetime: Option<Duration>,
 }
@@ -45,25 +47,18 @@ impl Service {
     pub async fn keep_file(&self, caller: &Caller, sandbox: &SandboxId, request: KeepFile) -> Result<Artifact, CoreError> {
         caller.require(Scope::Use)?;
         self.shared.refuse_if_stopping()?;
-        let name = name_of(&request)?;
         if let Some(lifetime) = request.lifetime
             && (lifetime.is_zero() || lifetime > LONGEST)
         {
             let expected = format!("more than 0 and at most {} seconds", LONGEST.as_secs());
             return Err(Invalid::new("lifetime", expected, format!("{} seconds", lifetime.as_secs())).into());
         }
+        // Before a sandbox is woken for it.
+        name_of(&request)?;
+        request.media_type.as_deref().map(said_type).transpose()?;
         let session = self.open(caller, sandbox).await?;
-        let shared = Arc::clone(&self.shared);
-        let (project, actor, sandbox) = (caller.project.clone(), actor(caller), sandbox.clone());
-        let work = async move {
-            let _unfinished = shared.unfinished.token();
-            let kept = shared.keep(&session, project.clone(), &sandbox, name, &request).await?;
-            let content = ContentDigest { bytes: kept.bytes, sha256: Some(kept.sha256.clone()) };
-            let action = AuditAction::Artifact { name: audit_text(kept.name.as_bytes()), content };
-            shared.audit.note(AuditEvent { project, sandbox: Some(sandbox), actor, action }).await;
-            Ok(kept)
-        };
-        tokio::spawn(work).await.unwrap_or(Err(CoreError::Stopping))
+        let unwritten = event(caller, Some(sandbox), AuditAction::Log { detail: String::new() });
+        self.shared.keep_to_the_end(session, unwritten, ArtifactId::random(), request).await
     }
 
     /// A page of the caller's project's artifacts, newest first.
@@ -109,14 +104,30 @@ impl Service {
 }
 
 impl Shared {
-    async fn keep(
-        &self,
-        session: &Session,
-        project: ProjectId,
-        sandbox: &SandboxId,
-        name: String,
-        request: &KeepFile,
+    /// Keeps a file and writes it down, even if whoever waits for it goes. `unwritten` says whose doing it is.
+    pub(crate) async fn keep_to_the_end(
+        self: &Arc<Self>,
+        session: Session,
+        unwritten: AuditEvent,
+        id: ArtifactId,
+        request: KeepFile,
     ) -> Result<Artifact, CoreError> {
+        self.refuse_if_stopping()?;
+        let shared = Arc::clone(self);
+        let work = async move {
+            let _unfinished = shared.unfinished.token();
+            let kept = shared.keep(&session, unwritten.project.clone(), id, &request).await?;
+            let content = ContentDigest { bytes: kept.bytes, sha256: Some(kept.sha256.clone()) };
+            let action = AuditAction::Artifact { name: audit_text(kept.name.as_bytes()), content };
+            shared.audit.note(AuditEvent { action, ..unwritten }).await;
+            Ok(kept)
+        };
+        tokio::spawn(work).await.unwrap_or(Err(CoreError::Stopping))
+    }
+
+    async fn keep(&self, session: &Session, project: ProjectId, id: ArtifactId, request: &KeepFile) -> Result<Artifact, CoreError> {
+        let name = name_of(request)?;
+        let media_type = request.media_type.as_deref().map(said_type).transpose()?.unwrap_or_default();
         let most = self.config.max_artifact_bytes;
         let content = match session.read_file(&request.path, ByteRange::default(), request.user.as_ref()).await {
             Ok(content) => content,
@@ -130,11 +141,11 @@ impl Shared {
         }
         let now = Timestamp::now();
         let draft = Artifact {
-            id: ArtifactId::random(),
+            id,
             project,
             state: ArtifactState::Keeping,
-            sandbox: sandbox.clone(),
-            media_type: String::new(),
+            sandbox: session.sandbox().id.clone(),
+            media_type,
             name,
             path: escape_untrusted(request.path.as_bytes()),
             bytes: content.info.size,
@@ -153,7 +164,8 @@ impl Shared {
         let id = draft.id.clone();
         let kept = async {
             let put = self.blobs.put(&key, bytes, most).await?;
-            let media_type = media_type(&draft.name, &put.first).to_owned();
+            let sniffed = || media_type(&draft.name, &put.first).to_owned();
+            let media_type = if draft.media_type.is_empty() { sniffed() } else { draft.media_type.clone() };
             let kept = Artifact { state: ArtifactState::Kept, media_type, bytes: put.bytes, sha256: put.sha256, ..draft };
             self.store.record_artifact(self.epoch, ArtifactState::Keeping, &kept).await.inspect_err(|error| self.note(error))?;
             Ok(kept)

@@ -49,6 +49,7 @@ mod volume_recovery;
 mod volumes;
 mod warming;
 mod webhooks;
+mod wishes;
 
 pub use artifacts::KeepFile;
 pub use asking::in_the_name_of;

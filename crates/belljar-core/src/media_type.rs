@@ -1,5 +1,9 @@
 //! What kind of file bytes look like. A hint for people and browsers: whoever decides by it must look for themselves.
 
+use belljar_types::Invalid;
+
+const LONGEST_TYPE: usize = 127;
+
 /// What these first bytes are, with the name as a hint for text.
 pub(crate) fn media_type(name: &str, head: &[u8]) -> &'static str {
     const MAGIC: [(&[u8], &str); 14] = [
@@ -53,9 +57,27 @@ fn is_text(head: &[u8]) -> bool {
     whole && !head.iter().any(|byte| *byte == 0 || (*byte < 0x20 && !b"\t\n\r\x0c\x1b".contains(byte)))
 }
 
+/// A type as somebody said it is: `type/subtype`, fit for a header.
+pub(crate) fn said_type(text: &str) -> Result<String, Invalid> {
+    let is_token = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"!#$&^_.+-".contains(&byte));
+    match text.split_once('/') {
+        Some((kind, of_it)) if text.len() <= LONGEST_TYPE && is_token(kind) && is_token(of_it) => Ok(text.to_ascii_lowercase()),
+        _ => Err(Invalid::new("media_type", format!("type/subtype, as in text/csv, of at most {LONGEST_TYPE} bytes"), text)),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_type_that_somebody_says_is_one() {
+        assert_eq!(said_type("Text/CSV").unwrap(), "text/csv");
+        assert!(said_type("application/vnd.x+json").is_ok());
+        for wrong in ["", "text", "text/", "/csv", "text/csv; charset=x", "text/c\nsv", "a/b/c", &format!("a/{}", "b".repeat(126))] {
+            assert!(said_type(wrong).is_err(), "{wrong}");
+        }
+    }
 
     #[test]
     fn bytes_say_what_they_are_and_names_only_which_text() {

@@ -117,7 +117,7 @@ impl Counts {
         Self { meters: Arc::clone(meters), sandbox }
     }
 
-    /// A process is about to be started.
+    /// A process was started, or it was tried.
     pub(crate) fn execution(&self) {
         self.count(&Consumption { executions: 1, ..Consumption::default() });
     }

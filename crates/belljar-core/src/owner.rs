@@ -236,9 +236,10 @@ impl Owner {
     async fn own_running(&mut self) -> Next {
         let mut ended = Box::pin(wait_for_end(Arc::clone(&self.runtime), self.sandbox.id.clone()));
         let _running = self.begin_to_run();
+        let ears = self.listen();
         let stir = Arc::clone(&self.meter.stir);
         if let Some(reached) = self.look().await {
-            drop(ended);
+            drop((ended, ears));
             return self.stop_for(&reached).await;
         }
         loop {
@@ -249,8 +250,8 @@ impl Owner {
                     Some(Order::Kill(reply)) => return killed(reply),
                     Some(Order::Change(change, reply)) => { let _gone = reply.send(self.change(change).await); }
                     Some(Order::Pause(keep, reply)) => {
-                        // An engine cannot tell the end of a sandbox that it is stopping.
-                        drop(ended);
+                        // An engine cannot tell the end of a sandbox that it is stopping, and nothing may talk to its agent.
+                        drop((ended, ears));
                         let _gone = reply.send(self.pause(keep).await);
                         return Next::Again;
                     }
@@ -259,12 +260,12 @@ impl Owner {
                         let _gone = reply.send(self.change(change).await);
                     }
                     Some(Order::Snapshot(taking, reply)) => {
-                        drop(ended);
+                        drop((ended, ears));
                         let _gone = reply.send(self.take_snapshot(taking).await);
                         return Next::Again;
                     }
                     Some(Order::RollBack(to, reply)) => {
-                        drop(ended);
+                        drop((ended, ears));
                         let _gone = reply.send(self.roll_back(&to).await);
                         return Next::Again;
                     }
@@ -280,14 +281,14 @@ impl Owner {
                 }
                 () = look_again(&stir, look_at) => {
                     if let Some(reached) = self.look().await {
-                        drop(ended);
+                        drop((ended, ears));
                         return self.stop_for(&reached).await;
                     }
                 }
                 () = tokio::time::sleep_until(due_at) => {
                     // Somebody may have come while the timer ran: idle time is counted anew.
                     if self.next_due().0 <= Instant::now() {
-                        drop(ended);
+                        drop((ended, ears));
                         return self.run_out(cause).await;
                     }
                 }

@@ -11,10 +11,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use belljar_ports::{ByteStream, EventStream, FileContent, Guest, GuestConnection, GuestError, GuestInfo, OutputStream, SearchStream};
+use belljar_ports::{
+    ByteStream, EventStream, FileContent, Guest, GuestConnection, GuestError, GuestInfo, OutputStream, SearchStream, WishStream,
+};
 use belljar_types::{
-    AuditAction, AuditEvent, ByteRange, ExitStatus, FileInfo, GuestMetrics, GuestPath, ListOptions, ListeningPort, Offsets, Phase,
-    ProcessId, ProcessInfo, ProcessSpec, PtySize, SearchQuery, Signal, UserName, WriteOptions, audit_text,
+    ArtifactId, AuditAction, AuditEvent, ByteRange, ExitStatus, FileInfo, GuestMetrics, GuestPath, ListOptions, ListeningPort, Offsets,
+    Phase, ProcessId, ProcessInfo, ProcessSpec, PtySize, SearchQuery, Signal, UserName, WishId, WriteOptions, audit_text,
 };
 use bytes::Bytes;
 
@@ -60,6 +62,15 @@ impl Witness {
     }
 }
 
+/// Counts a start when it is answered or given up: a budget that it uses up may stop the sandbox before it could answer.
+struct Counted<'a>(&'a Counts);
+
+impl Drop for Counted<'_> {
+    fn drop(&mut self) {
+        self.0.execution();
+    }
+}
+
 /// A file verb at some phase.
 fn file(verb: &'static str, phase: Phase, path: &GuestPath) -> AuditAction {
     AuditAction::File { verb: verb.to_owned(), phase, path: audit_text(path.as_bytes()), to: None, content: None }
@@ -96,14 +107,15 @@ impl Guest for Recorded {
 
     async fn start(&self, spec: &ProcessSpec) -> Result<ProcessInfo, GuestError> {
         self.witness.intend(AuditAction::exec_started(spec)).await?;
-        self.witness.counts.execution();
+        let _counted = Counted(&self.witness.counts);
         self.inner.start(spec).await
     }
 
     async fn start_attached(&self, spec: &ProcessSpec) -> Result<(ProcessInfo, OutputStream), GuestError> {
         self.witness.intend(AuditAction::exec_started(spec)).await?;
-        self.witness.counts.execution();
+        let counted = Counted(&self.witness.counts);
         let (info, output) = self.inner.start_attached(spec).await?;
+        drop(counted);
         let output = watch_output(output, self.witness.clone(), info.id.clone(), Offsets::default());
         Ok((info, output))
     }
@@ -223,5 +235,13 @@ impl Guest for Recorded {
 
     async fn metrics(&self) -> Result<GuestMetrics, GuestError> {
         self.inner.metrics().await
+    }
+
+    async fn wishes(&self) -> Result<WishStream, GuestError> {
+        self.inner.wishes().await
+    }
+
+    async fn answer_wish(&self, id: WishId, answer: Result<&ArtifactId, &str>) -> Result<(), GuestError> {
+        self.inner.answer_wish(id, answer).await
     }
 }

@@ -8,15 +8,17 @@ use std::time::Duration;
 use async_trait::async_trait;
 use belljar_guest_line::Patience;
 use belljar_guest_protocol::wire::{
-    Attach, Connect as ConnectBody, EventBody, FileBody, GetXattr, HitBody, Identity, ListDirectory, Made, MetricsBody, PathOnly, PortBody,
-    ProcessBody, ProcessOnly, ReadFile, Rename, Renew, Resize, Search, SetMode, SetOwner, SetXattr, SignalProcess, Start, Taken, Wait,
-    Waited, Watch, WriteFile, WriteStdin, XattrValue,
+    AnswerWish, Attach, Connect as ConnectBody, EventBody, FileBody, GetXattr, HitBody, Identity, ListDirectory, Made, MetricsBody,
+    PathOnly, PortBody, ProcessBody, ProcessOnly, ReadFile, Rename, Renew, Resize, Search, SetMode, SetOwner, SetXattr, SignalProcess,
+    Start, Taken, Wait, Waited, Watch, WishBody, WriteFile, WriteStdin, XattrValue,
 };
 use belljar_guest_protocol::{MAX_FRAME, Verb};
-use belljar_ports::{ByteStream, EventStream, FileContent, Guest, GuestConnection, GuestError, GuestInfo, OutputStream, SearchStream};
+use belljar_ports::{
+    ByteStream, EventStream, FileContent, Guest, GuestConnection, GuestError, GuestInfo, OutputStream, SearchStream, WishStream,
+};
 use belljar_types::{
-    ByteRange, ExitStatus, FileEvent, FileInfo, GuestMetrics, GuestPath, Invalid, ListOptions, ListeningPort, Offsets, ProcessId,
-    ProcessInfo, ProcessSpec, PtySize, SearchHit, SearchQuery, Signal, UserName, WriteOptions,
+    ArtifactId, ByteRange, ExitStatus, FileEvent, FileInfo, GuestMetrics, GuestPath, Invalid, KeepWish, ListOptions, ListeningPort,
+    Offsets, ProcessId, ProcessInfo, ProcessSpec, PtySize, SearchHit, SearchQuery, Signal, UserName, WishId, WriteOptions,
 };
 use bytes::Bytes;
 use futures_util::StreamExt;
@@ -304,6 +306,16 @@ impl Guest for GuestClient {
     async fn metrics(&self) -> Result<GuestMetrics, GuestError> {
         let body: MetricsBody = self.once(&Asked::new(Verb::Metrics, Again::Safe, &())?, QUICK).await?;
         Ok(body.into())
+    }
+
+    async fn wishes(&self) -> Result<WishStream, GuestError> {
+        let exchange = Exchange::open_silent(&self.pool, &Asked::new(Verb::Wishes, Again::Safe, &())?, QUICK).await?;
+        Ok(stream::run(exchange, ItemReader::<WishBody, KeepWish>::new(u64::MAX)))
+    }
+
+    async fn answer_wish(&self, id: WishId, answer: Result<&ArtifactId, &str>) -> Result<(), GuestError> {
+        let body = AnswerWish { id: id.0.into(), artifact: answer.ok().map(ToString::to_string), refusal: answer.err().map(Into::into) };
+        self.once(&Asked::new(Verb::AnswerWish, Again::Safe, &body)?, QUICK).await
     }
 }
 

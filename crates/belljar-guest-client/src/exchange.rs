@@ -123,6 +123,18 @@ impl Exchange {
         tokio::time::timeout(limit, attempt).await.unwrap_or_else(|_| Err(too_slow(asked.verb)))
     }
 
+    /// Opens a call that stays open in silence, on a connection of its own: those that wait for the next call are left for it.
+    pub(crate) async fn open_silent(pool: &Arc<Pool>, asked: &Asked, limit: Duration) -> Result<Self, GuestError> {
+        let opened = async {
+            let mut exchange = Self::open_anew(pool, asked).await?;
+            let frame = exchange.receive().await?;
+            exchange.take_response::<()>(&frame)?;
+            exchange.connection.line.bear_silence();
+            Ok(exchange)
+        };
+        tokio::time::timeout(limit, opened).await.unwrap_or_else(|_| Err(too_slow(asked.verb)))
+    }
+
     /// Asks, takes the one answer and ends the call.
     pub(crate) async fn once<T: for<'b> minicbor::Decode<'b, ()>>(
         pool: &Arc<Pool>,

@@ -6,10 +6,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use belljar_ports::{ByteStream, EventStream, FileContent, Guest, GuestConnection, GuestError, GuestInfo, OutputStream, SearchStream};
+use belljar_ports::{
+    ByteStream, EventStream, FileContent, Guest, GuestConnection, GuestError, GuestInfo, OutputStream, SearchStream, WishStream,
+};
 use belljar_types::{
-    ByteRange, ExitStatus, FileInfo, GuestMetrics, GuestPath, KillCause, ListOptions, ListeningPort, Offsets, OutputEvent, ProcessId,
-    ProcessInfo, ProcessSpec, PtySize, SearchQuery, Signal, Termination, UserName, WriteOptions,
+    ArtifactId, ByteRange, ExitStatus, FileInfo, GuestMetrics, GuestPath, KillCause, ListOptions, ListeningPort, Offsets, OutputEvent,
+    ProcessId, ProcessInfo, ProcessSpec, PtySize, SearchQuery, Signal, Termination, UserName, WishId, WriteOptions,
 };
 use bytes::Bytes;
 use futures_util::StreamExt;
@@ -236,6 +238,14 @@ impl<G: Guest> Guest for JudgedGuest<G> {
 
     async fn metrics(&self) -> Result<GuestMetrics, GuestError> {
         self.agent.metrics().await
+    }
+
+    async fn wishes(&self) -> Result<WishStream, GuestError> {
+        self.agent.wishes().await
+    }
+
+    async fn answer_wish(&self, id: WishId, answer: Result<&ArtifactId, &str>) -> Result<(), GuestError> {
+        self.agent.answer_wish(id, answer).await
     }
 }
 

@@ -117,6 +117,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Line<S> {
         self.in_call = false;
     }
 
+    /// Lets both sides be silent in the call that is open. Only an end of the connection is then noticed.
+    pub fn bear_silence(&mut self) {
+        self.in_call = false;
+    }
+
     /// Whether nothing came that nobody asked for; an idle connection on which something did is not used again.
     pub fn is_quiet(&mut self) -> bool {
         let quiet = poll_once(|cx| self.poll_frame(cx)).is_pending();

@@ -5,7 +5,7 @@
 use minicbor::{Decode, Encode};
 
 /// The generations that this version of Belljar speaks.
-pub const SPOKEN: Generations = Generations { oldest: 1, newest: 1 };
+pub const SPOKEN: Generations = Generations { oldest: 1, newest: 2 };
 
 /// A range of generations, both ends included.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
@@ -91,6 +91,8 @@ verbs! {
     24 Connect since 1, "connect to a port";
     25 Metrics since 1, "read metrics";
     26 Renew since 1, "renew its identity";
+    27 Wishes since 2, "hear what programs inside ask for";
+    28 AnswerWish since 2, "answer a program inside";
 }
 
 impl Verb {

@@ -15,7 +15,8 @@
 //! ```
 //!
 //! While a call is open each side sends a [`FrameKind::Heartbeat`] when it has nothing else to say for [`HEARTBEAT_EVERY`], and gives the
-//! connection up after [`SILENCE_LIMIT`] without a whole frame. Bodies have numbered fields, so that a newer side can add some and an older one
+//! connection up after [`SILENCE_LIMIT`] without a whole frame. Only [`Verb::Wishes`] is silent once it is answered: it is open for as long as a sandbox
+//! runs, and an idle sandbox costs nothing. Bodies have numbered fields, so that a newer side can add some and an older one
 //! skips them.
 
 mod boot;
@@ -23,6 +24,7 @@ mod failure;
 mod frame;
 mod generation;
 mod handshake;
+pub mod keep;
 pub mod sudo;
 pub mod wire;
 

@@ -1,6 +1,6 @@
 //! What `sudo` inside a sandbox and the agent say to each other over the agent's local socket, in the same frames.
 //!
-//! Who asks is told by the kernel (`SO_PEERCRED`), never by these messages. The asker's standard input, output and error travel beside the request.
+//! Who asks is told by the kernel (`SCM_CREDENTIALS`), never by these messages. The asker's standard input, output and error travel beside the request.
 
 use minicbor::bytes::ByteVec;
 use minicbor::{Decode, Encode};

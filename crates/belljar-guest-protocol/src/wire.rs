@@ -6,6 +6,7 @@ mod file;
 mod found;
 mod process;
 mod system;
+mod wish;
 
 pub use file::{GetXattr, ListDirectory, PathOnly, ReadFile, Rename, Search, SetMode, SetOwner, SetXattr, Watch, WriteFile};
 pub use found::{EventBody, FileBody, HitBody, Made, XattrValue};
@@ -14,3 +15,4 @@ pub use process::{
     stream_from_number, stream_number,
 };
 pub use system::{Connect, Identity, MetricsBody, PortBody, Renew};
+pub use wish::{AnswerWish, WishBody};

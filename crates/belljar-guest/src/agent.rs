@@ -7,6 +7,7 @@ use std::rc::Rc;
 use belljar_guest_protocol::BootConfig;
 use belljar_types::{ExecutionId, SandboxId, Secret};
 
+use crate::keep::Wishes;
 use crate::process::Processes;
 use crate::users::UserPolicy;
 
@@ -24,6 +25,7 @@ pub(crate) struct Agent {
     pub(crate) identity: RefCell<Identity>,
     pub(crate) users: UserPolicy,
     pub(crate) processes: Rc<Processes>,
+    pub(crate) wishes: Rc<Wishes>,
 }
 
 impl Agent {
@@ -31,7 +33,7 @@ impl Agent {
         let users = UserPolicy { default: boot.default_user, privilege: boot.privilege };
         let identity = Identity { sandbox: boot.sandbox, execution: boot.execution, token: boot.token, gateway: boot.gateway };
         let processes = Processes::new(users.clone(), boot.env, boot.workdir);
-        Rc::new(Self { identity: RefCell::new(identity), users, processes })
+        Rc::new(Self { identity: RefCell::new(identity), users, processes, wishes: Rc::default() })
     }
 }
 

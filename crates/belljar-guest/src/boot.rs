@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-use belljar_guest_protocol::{AGENT_PORT, BootConfig, BootError, sudo};
+use belljar_guest_protocol::{AGENT_PORT, BootConfig, BootError, keep, sudo};
 use rustix::process::{DumpableBehavior, set_child_subreaper, set_dumpable_behavior};
 
 const BOOT_FILE: &str = "/.belljar/boot";
@@ -14,12 +14,15 @@ pub(crate) struct Options {
     pub(crate) boot: PathBuf,
     pub(crate) listen: SocketAddr,
     pub(crate) sudo_socket: PathBuf,
+    pub(crate) keep_socket: PathBuf,
 }
 
 /// Why the agent does not start.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum StartError {
-    #[error("understand the argument {argument}: the agent takes --boot FILE, --listen ADDRESS:PORT and --sudo-socket PATH")]
+    #[error(
+        "understand the argument {argument}: the agent takes --boot FILE, --listen ADDRESS:PORT, --sudo-socket PATH and --keep-socket PATH"
+    )]
     Argument { argument: String },
     #[error("read {}", path.display())]
     ReadBoot {
@@ -49,6 +52,12 @@ pub(crate) enum StartError {
         #[source]
         source: std::io::Error,
     },
+    #[error("offer belljar-keep at {}", path.display())]
+    Keep {
+        path: PathBuf,
+        #[source]
+        source: std::io::Error,
+    },
     #[error("listen on {address}")]
     Listen {
         address: SocketAddr,
@@ -59,8 +68,12 @@ pub(crate) enum StartError {
 
 impl Options {
     pub(crate) fn parse(mut arguments: impl Iterator<Item = std::ffi::OsString>) -> Result<Self, StartError> {
-        let mut options =
-            Self { boot: BOOT_FILE.into(), listen: SocketAddr::from(([0, 0, 0, 0], AGENT_PORT)), sudo_socket: sudo::SOCKET.into() };
+        let mut options = Self {
+            boot: BOOT_FILE.into(),
+            listen: SocketAddr::from(([0, 0, 0, 0], AGENT_PORT)),
+            sudo_socket: sudo::SOCKET.into(),
+            keep_socket: keep::SOCKET.into(),
+        };
         while let Some(argument) = arguments.next() {
             let wrong = || StartError::Argument { argument: argument.to_string_lossy().into_owned() };
             let value = arguments.next().ok_or_else(wrong)?;
@@ -68,6 +81,7 @@ impl Options {
                 Some("--boot") => options.boot = value.into(),
                 Some("--listen") => options.listen = value.to_str().and_then(|v| v.parse().ok()).ok_or_else(wrong)?,
                 Some("--sudo-socket") => options.sudo_socket = value.into(),
+                Some("--keep-socket") => options.keep_socket = value.into(),
                 _ => return Err(wrong()),
             }
         }

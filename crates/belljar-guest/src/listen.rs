@@ -21,7 +21,7 @@ const CONNECTIONS: usize = 256;
 pub(crate) struct Counted(Rc<Cell<usize>>);
 
 impl Counted {
-    fn take(counter: &Rc<Cell<usize>>, limit: usize) -> Option<Self> {
+    pub(crate) fn take(counter: &Rc<Cell<usize>>, limit: usize) -> Option<Self> {
         let count = counter.get();
         (count < limit).then(|| {
             counter.set(count + 1);

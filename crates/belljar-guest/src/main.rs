@@ -1,9 +1,10 @@
-//! The agent inside a sandbox: pid 1 there, and `sudo` when called by that name.
+//! The agent inside a sandbox: pid 1 there, and `sudo` or `belljar-keep` when called by those names.
 //!
 //! ```text
 //!  main ── called as sudo? ──▶ sudo client: hands its command to the agent over a local socket
+//!    ├─ called as belljar-keep? ──▶ its client: asks the agent over a local socket to have a file kept
 //!    └─ boot: read and remove /.belljar/boot, hide, settle
-//!        └─ one thread: reaper │ listener ─▶ a task per connection ─▶ verbs │ sudo server │ signals
+//!        └─ one thread: reaper │ listener ─▶ a task per connection ─▶ verbs │ sudo server │ keep server │ signals
 //!            └─ a few threads for files and starts, which may block
 //! ```
 //!
@@ -20,8 +21,10 @@ mod blocking;
 mod boot;
 mod call;
 mod files;
+mod keep;
 mod listen;
 mod metrics;
+mod peer;
 mod ports;
 mod process;
 mod quiet;
@@ -52,8 +55,10 @@ const BACKLOG: u32 = 1024;
 fn main() -> ExitCode {
     let mut arguments = std::env::args_os();
     let name = arguments.next().unwrap_or_default();
-    if Path::new(&name).file_name().is_some_and(|name| name == "sudo") {
-        return sudo::main(arguments);
+    match Path::new(&name).file_name().and_then(|name| name.to_str()) {
+        Some("sudo") => return sudo::main(arguments),
+        Some("belljar-keep") => return keep::main(arguments),
+        _ => {}
     }
     match run(arguments) {
         Ok(()) => ExitCode::SUCCESS,
@@ -82,6 +87,7 @@ async fn live(options: Options, agent: Rc<Agent>) -> Result<(), StartError> {
     tokio::task::spawn_local(Rc::clone(&agent.processes.reaper).run());
     tokio::task::spawn_local(listen::serve(Rc::clone(&agent), listener));
     tokio::task::spawn_local(offer_sudo(Rc::clone(&agent), options.sudo_socket));
+    tokio::task::spawn_local(offer_keep(Rc::clone(&agent), options.keep_socket));
     let mut terminate = signal(SignalKind::terminate()).map_err(StartError::Runtime)?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(StartError::Runtime)?;
     let told = tokio::select! {
@@ -104,6 +110,12 @@ fn listen_alone(address: SocketAddr) -> std::io::Result<TcpListener> {
 async fn offer_sudo(agent: Rc<Agent>, socket: PathBuf) {
     if let Err(source) = sudo::serve(agent, &socket).await {
         report(&StartError::Sudo { path: socket, source });
+    }
+}
+
+async fn offer_keep(agent: Rc<Agent>, socket: PathBuf) {
+    if let Err(source) = keep::serve(agent, &socket).await {
+        report(&StartError::Keep { path: socket, source });
     }
 }
 

@@ -6,6 +6,7 @@ mod process;
 mod stream;
 mod system;
 mod tunnel;
+mod wish;
 
 use belljar_guest_protocol::Verb;
 
@@ -40,5 +41,7 @@ pub(crate) async fn answer(call: &mut Call<'_>, verb: Verb) -> Result<(), CallEr
         Verb::Connect => tunnel::connect(call).await,
         Verb::Metrics => system::metrics(call).await,
         Verb::Renew => system::renew(call).await,
+        Verb::Wishes => wish::listen(call).await,
+        Verb::AnswerWish => wish::answer(call).await,
     }
 }

@@ -8,8 +8,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use belljar_types::{
-    ByteRange, ExecutionId, ExitStatus, FileEvent, FileInfo, GuestMetrics, GuestPath, Invalid, ListOptions, ListeningPort, Offsets,
-    OutputEvent, ProcessId, ProcessInfo, ProcessSpec, PtySize, SandboxId, SearchHit, SearchQuery, Signal, UserName, WriteOptions,
+    ArtifactId, ByteRange, ExecutionId, ExitStatus, FileEvent, FileInfo, GuestMetrics, GuestPath, Invalid, KeepWish, ListOptions,
+    ListeningPort, Offsets, OutputEvent, ProcessId, ProcessInfo, ProcessSpec, PtySize, SandboxId, SearchHit, SearchQuery, Signal, UserName,
+    WishId, WriteOptions,
 };
 use bytes::Bytes;
 use futures_core::Stream;
@@ -22,6 +23,8 @@ pub type OutputStream = Pin<Box<dyn Stream<Item = Result<OutputEvent, GuestError
 pub type EventStream = Pin<Box<dyn Stream<Item = Result<FileEvent, GuestError>> + Send>>;
 /// Search hits, until there are no more.
 pub type SearchStream = Pin<Box<dyn Stream<Item = Result<SearchHit, GuestError>> + Send>>;
+/// What programs inside ask for, until somebody else listens.
+pub type WishStream = Pin<Box<dyn Stream<Item = Result<KeepWish, GuestError>> + Send>>;
 
 /// Who answers.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -177,6 +180,12 @@ pub trait Guest: Send + Sync {
 
     /// CPU, memory and disk as seen from inside.
     async fn metrics(&self) -> Result<GuestMetrics, GuestError>;
+
+    /// What programs inside ask for: first what was not answered yet, then what comes. One listens at a time: the stream ends when another begins.
+    async fn wishes(&self) -> Result<WishStream, GuestError>;
+
+    /// Answers a wish, with what was kept or with the reason why nothing was. One that is not known any more is no error.
+    async fn answer_wish(&self, id: WishId, answer: Result<&ArtifactId, &str>) -> Result<(), GuestError>;
 }
 
 /// A two-way byte stream to a program inside.

@@ -48,7 +48,9 @@ pub use capabilities::{Capabilities, MemoryState, OomScope};
 pub use capacity::{Capacity, Room};
 pub use courier::{Courier, NotDelivered};
 pub use egress::{Attached, Egress, EgressAbilities, EgressError, EgressEvent, EgressEventKind, Toll};
-pub use guest::{ByteStream, EventStream, FileContent, Guest, GuestConnection, GuestError, GuestInfo, OutputStream, SearchStream};
+pub use guest::{
+    ByteStream, EventStream, FileContent, Guest, GuestConnection, GuestError, GuestInfo, OutputStream, SearchStream, WishStream,
+};
 pub use metering_store::MeteringStore;
 pub use parcels::{Contents, Parcel, ParcelError, Parcels, Sender};
 pub use runtime::{Found, Presence, Runtime, RuntimeError, SnapshotRecord};

@@ -16,6 +16,8 @@ mod building;
 mod carrying;
 #[path = "service/fencing.rs"]
 mod fencing;
+#[path = "service/keeping_inside.rs"]
+mod keeping_inside;
 #[path = "service/keys.rs"]
 mod keys;
 #[path = "service/leases.rs"]

@@ -14,6 +14,10 @@ const RANDOM_ALPHABET: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyz23456789";
 fn random_text(first: char) -> String {
     let mut bytes = [0u8; 19];
     getrandom::fill(&mut bytes).expect("the kernel has randomness after boot");
+    text_of(first, &bytes)
+}
+
+fn text_of(first: char, bytes: &[u8]) -> String {
     let mut text = String::with_capacity(20);
     text.push(first);
     text.extend(bytes.iter().map(|b| char::from(RANDOM_ALPHABET[usize::from(b & 31)])));
@@ -203,6 +207,13 @@ macro_rules! random {
     )*};
 }
 random!(SandboxId => 's', ExecutionId => 'e', SnapshotId => 'n', ArtifactId => 'a', VolumeId => 'v', ProcessId => 'p', KeyId => 'k', WebhookId => 'w');
+
+impl ArtifactId {
+    /// The id of what a digest names: the same wish, granted twice, is one artifact.
+    pub fn of_digest(digest: &[u8; 32]) -> Self {
+        Self(text_of('a', digest.get(..19).unwrap_or(digest)))
+    }
+}
 
 #[cfg(test)]
 mod tests {

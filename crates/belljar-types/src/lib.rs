@@ -27,6 +27,7 @@ mod text;
 mod usage;
 mod volume;
 mod webhook;
+mod wish;
 
 pub use artifact::{Artifact, ArtifactState};
 pub use audit::{Actor, AuditAction, AuditEvent, AuditRecord, ContentDigest, Phase, audit_text};
@@ -58,3 +59,4 @@ pub use text::{chain, hex};
 pub use usage::{GuestMetrics, ListeningPort, Traffic, Usage};
 pub use volume::{EntryChange, MountMode, MountPath, Volume, VolumeEntry, VolumeMount, VolumePath, VolumeState, VolumeWrite};
 pub use webhook::{Delivery, Message, MessageKind, Webhook};
+pub use wish::{KeepWish, WishId};

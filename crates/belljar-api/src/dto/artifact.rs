@@ -16,6 +16,9 @@ pub(crate) struct KeepRequest {
     /// What to call it; as it is called there when left out.
     #[schema(example = "report.pdf")]
     pub(crate) name: Option<String>,
+    /// What it is; as its first bytes look when left out.
+    #[schema(example = "application/pdf")]
+    pub(crate) media_type: Option<String>,
     /// It is removed so long from now; kept until you remove it when left out.
     #[schema(example = 86400)]
     pub(crate) expires_in_seconds: Option<u64>,

@@ -13,6 +13,7 @@ pub(crate) fn keep_file(request: KeepRequest) -> Result<KeepFile, Invalid> {
         path: path("path", Some(request.path), None)?,
         user: user(request.user)?,
         name: request.name,
+        media_type: request.media_type,
         lifetime: request.expires_in_seconds.map(|value| seconds("expires_in_seconds", value)).transpose()?,
     })
 }

@@ -1,4 +1,4 @@
-//! Non-blocking pipe ends and terminals.
+//! Non-blocking pipe ends, terminals and local sockets.
 //!
 //! What is registered for readiness is a second descriptor of the same file, so that it can be taken back for a while: see [`crate::quiet`].
 
@@ -8,6 +8,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::rc::Rc;
 
 use rustix::fs::OFlags;
+use rustix::net::SocketFlags;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
@@ -45,11 +46,17 @@ impl Channel {
         self.when_ready(Interest::WRITABLE, |fd| Ok(rustix::io::write(fd, bytes)?)).await
     }
 
+    /// The next connection to a socket that listens.
+    pub(crate) async fn accept(&self) -> io::Result<OwnedFd> {
+        self.when_ready(Interest::READABLE, |fd| Ok(rustix::net::accept_with(fd, SocketFlags::CLOEXEC)?)).await
+    }
+
     pub(crate) fn fd(&self) -> rustix::fd::BorrowedFd<'_> {
         self.fd.as_fd()
     }
 
-    async fn when_ready(&self, interest: Interest, mut work: impl FnMut(&OwnedFd) -> io::Result<usize>) -> io::Result<usize> {
+    /// Does `work` when the descriptor is ready for it.
+    pub(crate) async fn when_ready<T>(&self, interest: Interest, mut work: impl FnMut(&OwnedFd) -> io::Result<T>) -> io::Result<T> {
         loop {
             quiet::over().await;
             let registered = self.registered()?;

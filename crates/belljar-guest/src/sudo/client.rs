@@ -1,9 +1,8 @@
 //! The asker's side: has no rights of its own, hands everything over and waits.
 
 use std::ffi::OsString;
-use std::io::{self, IoSlice};
-use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::io;
+use std::os::fd::BorrowedFd;
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -11,12 +10,12 @@ use std::process::ExitCode;
 use belljar_guest_line::{Driven, Line, LineError, Patience};
 use belljar_guest_protocol::sudo::{SOCKET, SudoExit, SudoRequest, SudoSignal};
 use belljar_guest_protocol::{Failure, Frame, FrameKind, MAX_REQUEST, decode, encode};
-use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
 use tokio::net::UnixStream;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::options::{Asked, Options, parse};
 use super::relay::Relay;
+use crate::peer;
 
 /// Another socket than the usual one; it only decides whom this program asks, which gives it nothing.
 const OTHER_SOCKET: &str = "BELLJAR_SUDO_SOCKET";
@@ -79,7 +78,8 @@ async fn ask(options: Options) -> Result<u8, SudoError> {
     let stream = UnixStream::connect(&path).await.map_err(|source| SudoError::Connect { path: path.clone(), source })?;
     let mut relay = Relay::begin().map_err(SudoError::Terminal)?;
     let stdio = relay.as_ref().map_or_else(|| [0, 1, 2].map(standard), Relay::stdio);
-    send_stdio(&stream, stdio).map_err(|source| SudoError::Connect { path, source })?;
+    // A socket that was just connected has room for one byte.
+    peer::introduce(&stream, &[0], &stdio).map_err(|source| SudoError::Connect { path, source })?;
     let mut line = Line::new(stream, MAX_REQUEST, Patience::default());
     line.begin(0);
     let request = request(options, relay.is_some());
@@ -100,15 +100,6 @@ fn standard(number: i32) -> BorrowedFd<'static> {
         1 => rustix::stdio::stdout(),
         _ => rustix::stdio::stderr(),
     }
-}
-
-fn send_stdio(stream: &UnixStream, stdio: [BorrowedFd<'_>; 3]) -> io::Result<()> {
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
-    let mut ancillary = SendAncillaryBuffer::new(&mut space);
-    ancillary.push(SendAncillaryMessage::ScmRights(&stdio));
-    // A socket that was just connected has room for one byte.
-    sendmsg(stream.as_fd(), &[IoSlice::new(&[0])], &mut ancillary, SendFlags::NOSIGNAL)?;
-    Ok(())
 }
 
 fn request(options: Options, terminal: bool) -> SudoRequest {

@@ -1,7 +1,6 @@
 //! The agent's side: believes the kernel about who asks, and the policy about what they may do.
 
 use std::io;
-use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 use std::rc::Rc;
@@ -11,12 +10,12 @@ use belljar_guest_line::{Driven, Line, Patience};
 use belljar_guest_protocol::sudo::{SudoExit, SudoRequest, SudoSignal};
 use belljar_guest_protocol::{Failure, FrameKind, MAX_REQUEST, decode, encode};
 use belljar_types::{PrivilegePolicy, Termination, escape_untrusted};
-use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::io::Interest;
 use tokio::net::{UnixListener, UnixStream};
 
 use crate::agent::Agent;
+use crate::peer;
 use crate::process::{Launched, kill_family, sudo_launch};
 use crate::users::{User, Users};
 
@@ -33,6 +32,7 @@ pub(crate) async fn serve(agent: Rc<Agent>, path: &Path) -> io::Result<()> {
     // A socket of an earlier run, if the filesystem was kept.
     let _ = std::fs::remove_file(path);
     let listener = UnixListener::bind(path)?;
+    peer::identify(&listener)?;
     std::fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(0o666))?;
     loop {
         match listener.accept().await {
@@ -43,11 +43,13 @@ pub(crate) async fn serve(agent: Rc<Agent>, path: &Path) -> io::Result<()> {
 }
 
 async fn one(agent: Rc<Agent>, stream: UnixStream) {
-    let Ok(Ok(stdio)) = tokio::time::timeout(ASKING_TIME, receive_stdio(&stream)).await else { return };
-    let Ok(peer) = rustix::net::sockopt::socket_peercred(&stream) else { return };
+    if peer::identify(&stream).is_err() {
+        return;
+    }
+    let Ok(Ok((stdio, uid))) = tokio::time::timeout(ASKING_TIME, receive_stdio(&stream)).await else { return };
     let mut line = Line::new(stream, MAX_REQUEST, Patience::default());
     line.begin(0);
-    let started = start(&agent, &mut line, peer.uid.as_raw(), stdio).await;
+    let started = start(&agent, &mut line, uid, stdio).await;
     let answer = match started {
         Ok(launched) => follow(&mut line, launched).await.map(|exit| (FrameKind::Response, encode(&exit))),
         Err(failure) => Some((FrameKind::Failure, encode(&failure))),
@@ -58,24 +60,11 @@ async fn one(agent: Rc<Agent>, stream: UnixStream) {
     }
 }
 
-/// The first byte on the socket brings three descriptors.
-async fn receive_stdio(stream: &UnixStream) -> io::Result<[OwnedFd; 3]> {
-    let mut fds = Vec::new();
-    stream
-        .async_io(Interest::READABLE, || {
-            let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
-            let mut ancillary = RecvAncillaryBuffer::new(&mut space);
-            let mut byte = [0u8; 1];
-            recvmsg(stream.as_fd(), &mut [io::IoSliceMut::new(&mut byte)], &mut ancillary, RecvFlags::CMSG_CLOEXEC)?;
-            for message in ancillary.drain() {
-                if let RecvAncillaryMessage::ScmRights(some) = message {
-                    fds.extend(some);
-                }
-            }
-            Ok(())
-        })
-        .await?;
-    fds.try_into().map_err(|_| io::ErrorKind::InvalidData.into())
+/// The first byte on the socket brings three descriptors, and who sends them.
+async fn receive_stdio(stream: &UnixStream) -> io::Result<([OwnedFd; 3], u32)> {
+    let first = stream.async_io(Interest::READABLE, || peer::receive(stream.as_fd(), &mut [0u8; 1])).await?;
+    let stdio = first.fds.try_into().map_err(|_| io::ErrorKind::InvalidData)?;
+    Ok((stdio, first.uid))
 }
 
 async fn start(agent: &Rc<Agent>, line: &mut Line<UnixStream>, uid: u32, stdio: [OwnedFd; 3]) -> Result<Launched, Failure> {

@@ -69,6 +69,8 @@ impl TestAgent {
             .args(["--listen", &address.to_string()])
             .arg("--sudo-socket")
             .arg(directory.path().join("sudo.sock"))
+            .arg("--keep-socket")
+            .arg(directory.path().join("keep.sock"))
             .stdin(Stdio::null())
             .spawn()
             .unwrap();

@@ -6,6 +6,7 @@
 mod files;
 mod harness;
 mod hostile;
+mod keep;
 mod malformed;
 mod processes;
 mod sudo;

@@ -96,7 +96,7 @@ fn write_file(agent: &TestAgent, name: &str) -> Vec<u8> {
 async fn an_unknown_verb_is_a_failure_and_no_hang_up() {
     let agent = TestAgent::start().await;
     let mut raw = Raw::connect(&agent).await;
-    for (call, number) in (1..).zip([0, 27, 999, u16::MAX]) {
+    for (call, number) in (1..).zip([0, 29, 999, u16::MAX]) {
         raw.ask(number, call, &encode(&())).await;
         assert_eq!(raw.fails(call).await.known_code(), FailureCode::UnknownVerb);
     }
@@ -114,7 +114,7 @@ async fn a_body_that_makes_no_sense_is_a_failure_for_every_verb() {
     let bodies: [&[u8]; 7] =
         [&[], &[0xff; 64], &[0x9b, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff], &[0x81; 4000], &[0x80], &[0x81, 0xf6], &[0xbf; 100]];
     let mut call = 0;
-    let without_body = [Verb::Hello, Verb::Processes, Verb::Ports, Verb::Metrics];
+    let without_body = [Verb::Hello, Verb::Processes, Verb::Ports, Verb::Metrics, Verb::Wishes];
     for verb in Verb::ALL.iter().filter(|verb| !without_body.contains(verb)) {
         for body in bodies {
             call += 1;

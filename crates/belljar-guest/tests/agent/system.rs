@@ -15,7 +15,7 @@ use crate::harness::{TestAgent, ToAddress, finish, shell};
 async fn the_agent_says_who_it_is() {
     let agent = TestAgent::start().await;
     let info = agent.client.hello().await.unwrap();
-    assert_eq!((&info.sandbox, &info.execution, info.generation), (&agent.credentials.sandbox, &agent.credentials.execution, 1));
+    assert_eq!((&info.sandbox, &info.execution, info.generation), (&agent.credentials.sandbox, &agent.credentials.execution, 2));
 }
 
 #[tokio::test]

@@ -320,7 +320,7 @@ fn the_agents_layer_is_the_same_every_time() {
     let path = store.layer_directory(&digest);
     let agent = path.join(".belljar/guest");
     assert_eq!((fs::read(&agent).unwrap(), agent.metadata().unwrap().mode() & 0o7777), (b"agent".to_vec(), 0o755));
-    for name in ["usr/bin/sudo", "usr/local/bin/sudo"] {
+    for name in ["usr/bin/sudo", "usr/local/bin/sudo", "usr/bin/belljar-keep"] {
         assert_eq!(fs::read_link(path.join(name)).unwrap(), PathBuf::from("/.belljar/guest"));
     }
     fs::write(&binary, b"another agent").unwrap();

@@ -11,7 +11,7 @@ use futures_util::StreamExt;
 use crate::scene::{BOTH, CONTAINER, Scene, among_others, code, of_class, settings, until};
 
 fn keep(file: &str) -> KeepFile {
-    KeepFile { path: path(file), user: None, name: None, lifetime: None }
+    KeepFile { path: path(file), user: None, name: None, media_type: None, lifetime: None }
 }
 
 async fn content(scene: &Scene, id: &ArtifactId) -> Vec<u8> {

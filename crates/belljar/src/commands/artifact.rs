@@ -34,6 +34,9 @@ pub(crate) struct Keep {
     /// What to call it [default: as it is called there]
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
+    /// What it is, as in text/csv [default: as its first bytes look]
+    #[arg(long = "type", value_name = "TYPE")]
+    media_type: Option<String>,
     /// Who reads it [default: the template's user]
     #[arg(long, value_name = "USER")]
     user: Option<String>,
@@ -97,6 +100,7 @@ async fn keep(arguments: Keep) -> Result<(), CommandError> {
         path: arguments.path,
         user: arguments.user,
         name: arguments.name,
+        media_type: arguments.media_type,
         expires_in_seconds: arguments.expires.map(|time| time.as_secs()),
     };
     let kept = arguments.remote.client()?.keep_file(&arguments.sandbox, &request).await;
