@@ -12,6 +12,7 @@ mod metering;
 pub(crate) mod ports;
 mod processes;
 mod projects;
+mod recordings;
 mod sandboxes;
 mod server;
 mod snapshots;
@@ -131,6 +132,8 @@ fn keyed() -> OpenApiRouter<ApiState> {
         .routes(routes!(metering::list, metering::set, metering::remove))
         .routes(routes!(webhooks::list, webhooks::add))
         .routes(routes!(webhooks::remove))
+        .routes(routes!(recordings::list))
+        .routes(routes!(recordings::fetch))
         .routes(routes!(audit::read))
         .routes(routes!(audit::verify))
         .routes(routes!(audit::export))

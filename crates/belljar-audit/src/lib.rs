@@ -18,6 +18,7 @@ mod ocsf;
 mod project_log;
 mod read;
 mod segment;
+mod tapes;
 mod verify;
 mod writer;
 
@@ -25,4 +26,5 @@ pub use chain::{hash_of, start_hash};
 pub use head::check_signature;
 pub use log::AuditLog;
 pub use ocsf::to_ocsf;
+pub use tapes::TapeDirectory;
 pub use verify::verify_lines;

@@ -6,8 +6,8 @@ use belljar_ports::{
     AuditError, BlobError, EgressError, GuestError, ParcelError, RuntimeError, SecretsError, StoreError, TemplateError, VolumeError,
 };
 use belljar_types::{
-    ArtifactId, BuildId, Invalid, IsolationClass, KeyId, Meter, ProjectId, SandboxEnd, SandboxId, SandboxState, Scope, TemplateName,
-    VolumeName,
+    ArtifactId, BuildId, Invalid, IsolationClass, KeyId, Meter, ProcessId, ProjectId, SandboxEnd, SandboxId, SandboxState, Scope,
+    TemplateName, VolumeName,
 };
 
 use crate::NoClass;
@@ -81,6 +81,23 @@ pub enum CoreError {
     NoArtifact {
         /// The id asked for.
         id: ArtifactId,
+    },
+    /// No such recording in the caller's project.
+    #[error("there is no recording of process {process} of sandbox {sandbox}: terminals are recorded with [audit] record_terminals")]
+    NoRecording {
+        /// The sandbox asked for.
+        sandbox: SandboxId,
+        /// The process asked for.
+        process: ProcessId,
+    },
+    /// The disk did not give what was recorded.
+    #[error("{operation}")]
+    Tapes {
+        /// What was being attempted.
+        operation: &'static str,
+        /// What the disk said.
+        #[source]
+        source: std::io::Error,
     },
     /// No such template for the caller.
     #[error("there is no template {name}: `belljar template ls` shows those there are")]
@@ -247,6 +264,8 @@ impl CoreError {
             Self::NoSandbox { .. } => "sandbox_not_found",
             Self::NoSnapshot { .. } | Self::Runtime(RuntimeError::NoSnapshot { .. }) => "snapshot_not_found",
             Self::NoArtifact { .. } => "artifact_not_found",
+            Self::NoRecording { .. } => "recording_not_found",
+            Self::Tapes { .. } => "recording_failed",
             Self::Blob(BlobError::TooLarge { .. }) => "artifact_too_large",
             Self::Blob(BlobError::Source(_)) => "guest_lost",
             Self::Blob(_) => "blob_failed",
@@ -298,10 +317,18 @@ impl CoreError {
                 ErrorClass::Invalid
             }
             "forbidden" => ErrorClass::Forbidden,
-            "sandbox_not_found" | "snapshot_not_found" | "artifact_not_found" | "volume_not_found" | "template_not_found"
-            | "build_not_found" | "project_not_found" | "key_not_found" | "secret_not_found" | "process_not_found" | "file_not_found" => {
-                ErrorClass::NotFound
-            }
+            "sandbox_not_found"
+            | "recording_not_found"
+            | "snapshot_not_found"
+            | "artifact_not_found"
+            | "volume_not_found"
+            | "template_not_found"
+            | "build_not_found"
+            | "project_not_found"
+            | "key_not_found"
+            | "secret_not_found"
+            | "process_not_found"
+            | "file_not_found" => ErrorClass::NotFound,
             "wrong_state"
             | "build_started"
             | "sandbox_ended"

@@ -41,6 +41,7 @@ mod snapshot_recovery;
 mod snapshots;
 mod starting;
 mod statistics;
+mod taping;
 mod telling;
 mod templates;
 mod trust;
@@ -58,8 +59,8 @@ pub use belljar_ports::{
     ArtifactCursor, ArtifactPage, AuditError, AuditPage, AuditQuery, AuditVerdict, BlobError, BlobStream, BuildLine, ByteStream,
     Capabilities, Checkpoint, ContentStream, Cursor, EventStream, Family, FileContent, FileStream, Guest, GuestConnection, GuestError,
     Holder, Order, OutputStream, OwnedTemplate, Page, PageRequest, ParcelError, RuntimeError, SandboxFilter, SearchStream, SecretInfo,
-    SnapshotCursor, SnapshotFilter, SnapshotKind, SnapshotPage, StoreError, Swept, TemplateError, TemplateSource, VolumeError, VolumeFile,
-    VolumePage,
+    SnapshotCursor, SnapshotFilter, SnapshotKind, SnapshotPage, StoreError, Swept, TapeInfo, TemplateError, TemplateSource, VolumeError,
+    VolumeFile, VolumePage,
 };
 pub use building::{BuildBase, BuildPlan, BuildView, PlannedStep};
 pub use caller::{Caller, Denied, NewKey, fresh_secret};

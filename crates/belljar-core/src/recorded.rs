@@ -22,6 +22,7 @@ use bytes::Bytes;
 
 use crate::metering::Counts;
 use crate::recording::Recorder;
+use crate::taping::Taping;
 use content::{Digested, digest_file, watch_output};
 pub(crate) use told::Told;
 use tolled::Tolled;
@@ -79,11 +80,18 @@ fn file(verb: &'static str, phase: Phase, path: &GuestPath) -> AuditAction {
 pub(crate) struct Recorded {
     inner: Arc<dyn Guest>,
     witness: Witness,
+    taping: Option<Taping>,
 }
 
 impl Recorded {
-    pub(crate) fn new(inner: Arc<dyn Guest>, witness: Witness) -> Self {
-        Self { inner, witness }
+    pub(crate) fn new(inner: Arc<dyn Guest>, witness: Witness, taping: Option<Taping>) -> Self {
+        Self { inner, witness, taping }
+    }
+
+    fn started(&self, spec: &ProcessSpec) {
+        if let Some(taping) = &self.taping {
+            taping.started(&self.inner, spec);
+        }
     }
 
     /// Changes a file, written down before and after.
@@ -108,7 +116,9 @@ impl Guest for Recorded {
     async fn start(&self, spec: &ProcessSpec) -> Result<ProcessInfo, GuestError> {
         self.witness.intend(AuditAction::exec_started(spec)).await?;
         let _counted = Counted(&self.witness.counts);
-        self.inner.start(spec).await
+        let info = self.inner.start(spec).await?;
+        self.started(spec);
+        Ok(info)
     }
 
     async fn start_attached(&self, spec: &ProcessSpec) -> Result<(ProcessInfo, OutputStream), GuestError> {
@@ -116,6 +126,7 @@ impl Guest for Recorded {
         let counted = Counted(&self.witness.counts);
         let (info, output) = self.inner.start_attached(spec).await?;
         drop(counted);
+        self.started(spec);
         let output = watch_output(output, self.witness.clone(), info.id.clone(), Offsets::default());
         Ok((info, output))
     }
@@ -150,7 +161,11 @@ impl Guest for Recorded {
     }
 
     async fn resize(&self, id: &ProcessId, size: PtySize) -> Result<(), GuestError> {
-        self.inner.resize(id, size).await
+        self.inner.resize(id, size).await?;
+        if let Some(taping) = &self.taping {
+            taping.resized(id, size);
+        }
+        Ok(())
     }
 
     async fn read_file(&self, path: &GuestPath, range: ByteRange, user: Option<&UserName>) -> Result<FileContent, GuestError> {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use belljar_ports::{
     Audit, Blobs, Capacity, Courier, Egress, Once, Page, PageRequest, Parcels, Runtime, SandboxFilter, Secrets, SnapshotKind, Store,
-    StoreError, Tallies, Templates, Volumes,
+    StoreError, Tallies, Tapes, Templates, Volumes,
 };
 use belljar_types::{
     AuditAction, EngineReport, ExecutionId, Phase, Sandbox, SandboxId, SandboxSpec, SandboxState, Scope, Template, Timestamp, Usage,
@@ -20,6 +20,7 @@ use crate::recorded::{Recorded, Witness};
 use crate::recording::{actor, event, outcome, word_for};
 use crate::request::{CreateSandbox, Lease, SandboxChange};
 use crate::shared::{Engine, Handle, Shared};
+use crate::taping::Taping;
 use crate::{Caller, CoreError, Denied, ServiceConfig, Session, Statistics, boundary, choose_class, recovery};
 
 /// What a service is built from.
@@ -44,6 +45,8 @@ pub struct Parts {
     pub courier: Arc<dyn Courier>,
     /// Where what happens is written down.
     pub audit: Arc<dyn Audit>,
+    /// Where terminals are recorded; without it they are not.
+    pub tapes: Option<Arc<dyn Tapes>>,
     /// What lets them out; without it no policy with a network is taken.
     pub egress: Option<Arc<dyn Egress>>,
     /// Who keeps the secrets that are added to their requests.
@@ -294,7 +297,9 @@ impl Service {
                 let guest = handle.runtime.guest(id).await?;
                 let unwritten = event(caller, Some(id), AuditAction::Log { detail: String::new() });
                 let witness = Witness::new(self.shared.audit.clone(), unwritten, handle.told, handle.counts);
-                Ok(Session::new(Arc::new(Recorded::new(guest, witness)), handle.view, handle.activity))
+                let tapes = self.shared.tapes.clone();
+                let taping = tapes.map(|tapes| Taping { tapes, project: caller.project.clone(), sandbox: id.clone() });
+                Ok(Session::new(Arc::new(Recorded::new(guest, witness, taping)), handle.view, handle.activity))
             }
             _ => Err(ended(&sandbox, "use it")),
         }

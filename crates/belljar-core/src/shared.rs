@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use belljar_ports::{Blobs, Courier, Egress, Parcels, Runtime, Secrets, Store, StoreError, Templates, Volumes};
+use belljar_ports::{Blobs, Courier, Egress, Parcels, Runtime, Secrets, Store, StoreError, Tapes, Templates, Volumes};
 use belljar_types::{EngineReport, Epoch, IsolationClass, Sandbox, SandboxId};
 use tokio::sync::{Notify, mpsc, watch};
 use tokio_util::task::TaskTracker;
@@ -50,6 +50,8 @@ pub(crate) struct Shared {
     pub(crate) secrets: Option<Arc<dyn Secrets>>,
     pub(crate) admission: Arc<Admission>,
     pub(crate) audit: Recorder,
+    /// Where terminals are recorded, if they are.
+    pub(crate) tapes: Option<Arc<dyn Tapes>>,
     pub(crate) meters: Arc<Meters>,
     pub(crate) courier: Arc<dyn Courier>,
     /// Rung when something was entered that is to be told.
@@ -75,6 +77,7 @@ impl Shared {
         Self {
             admission: Admission::new(&parts.config, parts.capacity),
             audit: Recorder::new(parts.audit, parts.config.audit_required),
+            tapes: parts.tapes,
             store: parts.store,
             engines,
             templates: parts.templates,

@@ -84,7 +84,7 @@ impl Ear {
         let witness =
             Witness::new(self.shared.audit.clone(), self.event(AuditAction::Log { detail: String::new() }), handle.told, handle.counts);
         // Nobody outside uses the sandbox by this: it does not keep itself from being idle.
-        let session = Session::new(Arc::new(Recorded::new(guest, witness)), handle.view, Arc::new(Activity::new()));
+        let session = Session::new(Arc::new(Recorded::new(guest, witness, None)), handle.view, Arc::new(Activity::new()));
         let mut wishes = session.wishes().await?;
         while let Some(wish) = wishes.next().await {
             let wish = wish?;

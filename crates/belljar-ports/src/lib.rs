@@ -13,6 +13,7 @@
 //!      Capacity ── how much room the host has
 //!      Audit   ── what happened, so that it cannot be unwritten        (files in the data directory)
 //!      Tallies ─── what was counted a moment ago                       (a file in the data directory)
+//!      Tapes ───── what terminals showed                                (files in the data directory)
 //!      Courier ─── what is told to whom outside                        (webhooks)
 //!      Egress ──── what leaves a sandbox                               (the gateway)
 //! ```
@@ -35,6 +36,7 @@ mod secrets;
 mod snapshot_store;
 mod store;
 mod tallies;
+mod tapes;
 mod templates;
 mod volume_store;
 mod volumes;
@@ -58,6 +60,7 @@ pub use secrets::{Before, SecretInfo, Secrets, SecretsError};
 pub use snapshot_store::{Family, SnapshotCursor, SnapshotFilter, SnapshotPage, SnapshotStore};
 pub use store::{Cursor, Once, Order, Page, PageRequest, Reserved, SandboxFilter, Store, StoreError, Unreadable};
 pub use tallies::Tallies;
+pub use tapes::{TapeInfo, TapeName, Tapes};
 pub use templates::{BuildLine, FileStream, OwnedTemplate, StepKey, Swept, TemplateError, TemplateSource, Templates};
 pub use volume_store::{Holder, VolumePage, VolumeStore};
 pub use volumes::{ContentStream, VolumeError, VolumeFile, Volumes};

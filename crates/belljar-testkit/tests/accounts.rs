@@ -239,3 +239,48 @@ fn the_log_arrives_at_every_sink_through_failures_and_kills() {
         assert!(server.stop().success(), "{}", server.last_words());
     });
 }
+
+#[test]
+fn what_a_terminal_showed_is_shown_again() {
+    block_on(async {
+        let _alone = MACHINE.lock().await;
+        let mut server = ServerProcess::start(&format!("{SETTINGS}\n[audit]\nrecord_terminals = true\n")).await;
+        let client = server.client();
+        let key = std::fs::read_to_string(server.scope.data_dir.join("first-key")).unwrap();
+        let replay = |server: &ServerProcess, words: &[&str]| {
+            let mut command = std::process::Command::new(server.program());
+            command.arg("replay").args(words).env("BELLJAR_URL", &server.url).env("BELLJAR_API_KEY", key.trim());
+            let output = command.output().unwrap();
+            assert!(output.status.success(), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
+            String::from_utf8(output.stdout).unwrap()
+        };
+        for class in ["container", "gvisor"] {
+            let request = CreateSandbox { isolation: Some(class.to_owned()), ..CreateSandbox::default() };
+            let sandbox = client.create_sandbox(&request, None).await.unwrap();
+            let script = "printf 'gr\\303\\274n \\033[1mbold\\033[0m\\n'; stty size; sleep 0.3; echo the end";
+            let process =
+                StartProcess { pty: Some(belljar_types::PtySize { columns: 91, rows: 33 }), ..StartProcess::new(["sh", "-c", script]) };
+            client.start_process(&sandbox.id, &process).await.unwrap();
+            let quiet = StartProcess::new(["echo", "no terminal"]);
+            client.start_process(&sandbox.id, &quiet).await.unwrap();
+            let shown = "gr\u{fc}n \u{1b}[1mbold\u{1b}[0m\r\n33 91\r\nthe end\r\n";
+            let cast = loop {
+                let cast = replay(&server, &["--asciicast", sandbox.id.as_str()]);
+                if cast.contains("the process ended") {
+                    break cast;
+                }
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            };
+            client.kill_sandbox(&sandbox.id).await.unwrap();
+            server.kill();
+            server.restart().await;
+            assert_eq!(replay(&server, &[sandbox.id.as_str()]), shown, "{class}: {cast}");
+            assert_eq!(replay(&server, &["--asciicast", sandbox.id.as_str(), process.id.as_str()]), cast, "{class}");
+            let lines: Vec<serde_json::Value> = cast.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+            assert_eq!((&lines[0]["version"], &lines[0]["width"], &lines[0]["height"]), (&2.into(), &91.into(), &33.into()), "{class}");
+            let recordings = client.recordings(&sandbox.id).await.unwrap();
+            assert_eq!(recordings.iter().map(|recording| &recording.process).collect::<Vec<_>>(), [&process.id], "{class}");
+        }
+        assert!(server.stop().success(), "{}", server.last_words());
+    });
+}

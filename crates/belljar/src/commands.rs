@@ -28,6 +28,7 @@ mod pause;
 mod policy;
 mod port;
 mod project;
+mod replay;
 mod resume;
 mod rollback;
 mod shell;
@@ -56,6 +57,7 @@ pub(crate) enum Command {
     Shell(shell::Arguments),
     Cp(cp::Arguments),
     Logs(logs::Arguments),
+    Replay(replay::Arguments),
     Port(port::Arguments),
     Lease(lease::Arguments),
     Pause(pause::Arguments),
@@ -102,6 +104,7 @@ pub(crate) async fn run(command: Command) -> ExitCode {
         Command::Show(arguments) => show::run(arguments).await,
         Command::Cp(arguments) => cp::run(arguments).await,
         Command::Logs(arguments) => logs::run(arguments).await,
+        Command::Replay(arguments) => replay::run(arguments).await,
         Command::Port(arguments) => port::run(arguments).await,
         Command::Lease(arguments) => lease::run(arguments).await,
         Command::Pause(arguments) => pause::run(arguments).await,

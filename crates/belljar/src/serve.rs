@@ -89,6 +89,7 @@ pub(crate) async fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
         capacity: machine.capacity,
         tallies: Arc::new(belljar_host::TallyFile::open(&data_dir)?),
         courier: Arc::new(Postman::new(files::webhook_key(&data_dir)?, reach(&config))?),
+        tapes: tapes(&config, &data_dir),
         audit,
         egress,
         secrets: Some(vault),
@@ -114,6 +115,11 @@ pub(crate) async fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
 /// Where messages to webhooks may go.
 fn reach(config: &Config) -> Reach {
     Reach { reachable: config.webhooks.reachable.clone(), plain_http: config.webhooks.plain_http }
+}
+
+/// Where terminals are recorded, if the operator wants them to be.
+fn tapes(config: &Config, data_dir: &std::path::Path) -> Option<Arc<dyn belljar_ports::Tapes>> {
+    config.audit.record_terminals.then(|| Arc::new(belljar_audit::TapeDirectory::new(&data_dir.join("recordings"))) as _)
 }
 
 async fn wait_for_the_end(service: &Service) -> Result<ExitCode, Failure> {

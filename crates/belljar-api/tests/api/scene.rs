@@ -61,6 +61,7 @@ impl Scene {
             courier: Arc::new(Postman::new([7; 32], Reach::default()).unwrap()),
             audit: Arc::new(AuditLog::open(&directory.join("audit")).unwrap()),
             egress: None,
+            tapes: None,
             secrets: None,
             config,
         };

@@ -214,6 +214,7 @@ async fn start(
         courier: Arc::new(Postman::new([7; 32], Reach::default()).unwrap()),
         audit: Arc::clone(audit) as Arc<dyn Audit>,
         egress: None,
+        tapes: None,
         secrets: None,
         config,
     };

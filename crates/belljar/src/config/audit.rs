@@ -13,13 +13,15 @@ use serde::Deserialize;
 pub(crate) struct AuditSection {
     /// Whether what cannot be recorded is not done.
     pub(crate) required: bool,
+    /// Whether what terminals show is kept.
+    pub(crate) record_terminals: bool,
     /// Where the log is carried to.
     sinks: Vec<SinkSection>,
 }
 
 impl Default for AuditSection {
     fn default() -> Self {
-        Self { required: true, sinks: Vec::new() }
+        Self { required: true, record_terminals: false, sinks: Vec::new() }
     }
 }
 
