@@ -55,6 +55,8 @@ bench: guest ## measure against bwrap, runsc and crun; writes bench/results/ (ro
 	cargo run --locked --release --package belljar-testkit --bin bench
 	cargo run --locked --release --package belljar-testkit --bin state_bench
 	cargo bench --locked --package belljar-policy
+	cargo bench --locked --package belljar-audit --bench record
+	cargo bench --locked --package belljar-testkit --bench boundary
 	cargo build --locked --release --package belljar --package belljar-testkit --bins
 	BELLJAR_PROGRAMS=$(TARGET_DIR)/release scripts/bench-e2b
 

@@ -17,7 +17,7 @@ mod writing;
 
 pub use directory::open_directory;
 pub use place::PlacedBlobs;
-pub use s3::{S3Bucket, S3Credentials, open_s3};
+pub use s3::{S3Bucket, S3Credentials, open_s3, s3_client};
 
 use std::path::PathBuf;
 

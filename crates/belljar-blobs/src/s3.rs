@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use belljar_types::Secret;
 use object_store::ClientOptions;
-use object_store::aws::AmazonS3Builder;
+use object_store::aws::{AmazonS3, AmazonS3Builder};
 
 use crate::OpenError;
 use crate::place::{Backend, PlacedBlobs};
@@ -42,6 +42,14 @@ pub struct S3Bucket {
 
 /// Opens the bucket and ends the uploads that a crash left. Whether the bucket answers is seen when it is used: a server starts without it.
 pub async fn open_s3(bucket: S3Bucket) -> Result<PlacedBlobs, OpenError> {
+    let s3 = s3_client(&bucket)?;
+    let uploads = Uploads::open(&bucket.uploads).map_err(|source| OpenError::Directory { path: bucket.uploads.clone(), source })?;
+    uploads.end_what_was_left(&s3).await;
+    Ok(PlacedBlobs::new(Backend::S3 { s3: Arc::new(s3), uploads }))
+}
+
+/// The bucket as it is, for whoever keeps something else in it than blobs.
+pub fn s3_client(bucket: &S3Bucket) -> Result<AmazonS3, OpenError> {
     let plain = bucket.endpoint.as_deref().is_some_and(|endpoint| endpoint.starts_with("http://"));
     // The system may have another default already; either is as good.
     let _ = rustls::crypto::ring::default_provider().install_default();
@@ -58,8 +66,5 @@ pub async fn open_s3(bucket: S3Bucket) -> Result<PlacedBlobs, OpenError> {
     if let Some(endpoint) = &bucket.endpoint {
         builder = builder.with_endpoint(endpoint.trim_end_matches('/'));
     }
-    let s3 = builder.build().map_err(|source| OpenError::Bucket { bucket: bucket.bucket.clone(), source })?;
-    let uploads = Uploads::open(&bucket.uploads).map_err(|source| OpenError::Directory { path: bucket.uploads.clone(), source })?;
-    uploads.end_what_was_left(&s3).await;
-    Ok(PlacedBlobs::new(Backend::S3 { s3: Arc::new(s3), uploads }))
+    builder.build().map_err(|source| OpenError::Bucket { bucket: bucket.bucket.clone(), source })
 }

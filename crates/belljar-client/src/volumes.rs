@@ -12,6 +12,9 @@ use crate::files::{Download, FileEntry, FileList};
 pub struct NewVolume {
     /// What people call it.
     pub name: String,
+    /// The bucket that it is to be, by the operator's name for that.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bucket: Option<String>,
     /// What may be written to it, in bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub size_bytes: Option<u64>,

@@ -34,6 +34,8 @@ pub struct CreateVolume {
     pub name: VolumeName,
     /// What may be written to it; 1 GiB when unset.
     pub size_bytes: Option<u64>,
+    /// The bucket that it is to be, by the operator's name for that.
+    pub bucket: Option<String>,
 }
 
 /// A copy of a volume to make.
@@ -72,15 +74,20 @@ pub struct VolumeStatus {
 impl Service {
     /// Makes an empty volume.
     pub async fn create_volume(&self, caller: &Caller, request: CreateVolume) -> Result<Volume, CoreError> {
-        let CreateVolume { name, size_bytes } = request;
+        let CreateVolume { name, size_bytes, bucket } = request;
+        if bucket.is_some() && size_bytes.is_some() {
+            return Err(Invalid::new("size_bytes", "nothing: a bucket has no size of its own", "a size and a bucket").into());
+        }
         let draft = Volume {
             id: VolumeId::random(),
             project: caller.project.clone(),
             name,
             state: VolumeState::Making,
-            size_bytes: size_bytes.unwrap_or(DEFAULT_BYTES),
+            // Nothing of a bucket is on this host.
+            size_bytes: if bucket.is_some() { Volume::LEAST_BYTES } else { size_bytes.unwrap_or(DEFAULT_BYTES) },
             read_only: false,
             origin: None,
+            bucket,
             created_at: Timestamp::now(),
         };
         self.make_volume(caller, "create_volume", draft).await
@@ -90,6 +97,10 @@ impl Service {
     pub async fn copy_volume(&self, caller: &Caller, which: &str, request: CopyVolume) -> Result<Volume, CoreError> {
         caller.require(Scope::Use)?;
         let source = self.find_volume(caller, which).await?;
+        if source.bucket.is_some() {
+            let expected = "a volume that is no bucket: copy a bucket with its own tools";
+            return Err(Invalid::new("volume", expected, source.name.as_str()).into());
+        }
         let draft = Volume {
             id: VolumeId::random(),
             project: caller.project.clone(),
@@ -98,6 +109,7 @@ impl Service {
             size_bytes: request.size_bytes.unwrap_or(source.size_bytes),
             read_only: request.read_only,
             origin: Some(source.id),
+            bucket: None,
             created_at: Timestamp::now(),
         };
         self.make_volume(caller, "copy_volume", draft).await
@@ -207,9 +219,10 @@ impl Shared {
     async fn make_volume(self: Arc<Self>, draft: Volume) -> Result<Volume, CoreError> {
         let _unfinished = self.unfinished.token();
         self.store.enter_volume(self.epoch, &draft).await.inspect_err(|error| self.note(error))?;
-        let made = match &draft.origin {
-            None => self.volumes.make(&draft.id, draft.size_bytes).await,
-            Some(origin) => self.volumes.copy(origin, &draft.id, draft.size_bytes, draft.read_only).await,
+        let made = match (&draft.bucket, &draft.origin) {
+            (Some(bucket), _) => self.volumes.make_bucket(&draft.id, bucket, &draft.project).await,
+            (None, None) => self.volumes.make(&draft.id, draft.size_bytes).await,
+            (None, Some(origin)) => self.volumes.copy(origin, &draft.id, draft.size_bytes, draft.read_only).await,
         };
         if let Err(failure) = made {
             self.drop_volume(&draft.id).await;

@@ -58,6 +58,8 @@ pub(crate) struct Places {
     pub(crate) paused: PathBuf,
     /// Storage that belongs to no sandbox.
     pub(crate) volumes: PathBuf,
+    /// Which volumes are buckets.
+    pub(crate) buckets: PathBuf,
     pub(crate) homes: PathBuf,
     /// What is written down about snapshots.
     pub(crate) snapshot_homes: PathBuf,
@@ -81,6 +83,7 @@ impl Places {
             snapshots: pool.join("snapshots"),
             paused: pool.join("paused"),
             volumes: pool.join("volumes"),
+            buckets: data.join("buckets"),
             snapshot_homes: data.join("snapshots"),
             homes: data.join("sandboxes"),
             netns: run.join("netns"),

@@ -6,7 +6,7 @@ use std::process::ExitStatus;
 
 use belljar_linux::cgroup::CgroupError;
 use belljar_ports::RuntimeError;
-use belljar_types::{Invalid, IsolationClass, LayerDigest, MountPath, SandboxId, SnapshotId};
+use belljar_types::{Invalid, IsolationClass, LayerDigest, MountPath, SandboxId, SnapshotId, VolumeName};
 
 /// What went wrong on the host.
 #[derive(Debug, thiserror::Error)]
@@ -46,6 +46,17 @@ pub enum HostError {
     SnapshotExists {
         /// Whose id it is.
         id: SnapshotId,
+    },
+    /// A volume is a bucket, and nobody serves it.
+    #[error(
+        "serve the bucket behind volume {name}; the server's log says more, and [buckets] in its configuration names the buckets there are"
+    )]
+    Bucket {
+        /// Which volume.
+        name: VolumeName,
+        /// What went wrong.
+        #[source]
+        source: io::Error,
     },
     /// A layer is not in the pool.
     #[error("layer {digest} is not in the pool; import or build its template first")]

@@ -46,6 +46,8 @@ pub struct ShownVolume {
     pub at: MountPath,
     /// Whether it can only be read there.
     pub read_only: bool,
+    /// Whether it is a bucket, in which a file is when it was closed.
+    pub is_bucket: bool,
 }
 
 /// What a sandbox begins with.

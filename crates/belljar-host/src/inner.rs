@@ -6,7 +6,7 @@ use std::io;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 use belljar_linux::cgroup::{Layout, Tree};
@@ -16,6 +16,7 @@ use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use rustix::mount::{UnmountFlags, unmount};
 
+use crate::buckets::Buckets;
 use crate::busy::Busy;
 use crate::config::{HostConfig, Places};
 use crate::error::HostError;
@@ -37,6 +38,8 @@ pub(crate) struct Inner {
     pub(crate) gateway: Arc<Gateway>,
     pub(crate) stock: Stock,
     pub(crate) busy: Busy,
+    pub(crate) buckets: Buckets,
+    buckets_turn: Mutex<()>,
     closed: AtomicBool,
     lock: Mutex<Option<File>>,
 }
@@ -71,7 +74,13 @@ impl Inner {
         tracing::info!(instance = places.instance, sandboxes = owned.len(), cgroups = ?layout.kind(), "host open");
         let (busy, closed, lock) = (Busy::default(), AtomicBool::new(false), Mutex::new(Some(lock)));
         let agent_layer = RwLock::new(config.agent_layer.clone());
-        Ok(Self { config, agent_layer, places, layout, tree, pool, gateway, stock, busy, closed, lock })
+        let (buckets, buckets_turn) = (Buckets::default(), Mutex::default());
+        Ok(Self { config, agent_layer, places, layout, tree, pool, gateway, stock, busy, buckets, buckets_turn, closed, lock })
+    }
+
+    /// Held while a bucket's broker is started, so that there is one.
+    pub(crate) fn buckets_turn(&self) -> MutexGuard<'_, ()> {
+        self.buckets_turn.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Refuses to go on after the host was closed.
@@ -94,6 +103,9 @@ impl Inner {
     }
 
     pub(crate) fn close_rest(&self) -> Result<(), HostError> {
+        let failed =
+            |source| HostError::Files { operation: "end the serving of the buckets in", path: self.places.buckets.clone(), source };
+        self.close_buckets().map_err(failed)?;
         self.pool.close(&self.places)?;
         self.tree.remove().map_err(HostError::Cgroups)?;
         remove_run_directory(&self.places)?;

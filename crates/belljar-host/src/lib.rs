@@ -10,6 +10,7 @@
 //! id, so whoever opens the data directory after a crash finds all there is and can finish either way. Nothing here knows an engine.
 
 mod agent;
+mod buckets;
 mod busy;
 mod capacity;
 mod checks;
@@ -38,6 +39,7 @@ mod wall_time;
 
 pub use agent::{Agent, Gate, RestoredAgent};
 pub use belljar_linux::cgroup::Cgroup;
+pub use buckets::Brokers;
 pub use capacity::HostRoom;
 pub use config::HostConfig;
 pub use error::{HostError, is_in_the_way, no_mount_point};

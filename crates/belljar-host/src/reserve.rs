@@ -121,10 +121,12 @@ impl Inner {
     pub(crate) fn volumes_of(&self, spec: &SandboxSpec) -> Result<Vec<ShownVolume>, HostError> {
         let shown = |mount: &VolumeMount| {
             let source = self.places.volume(&mount.volume);
+            self.serve_bucket(&mount.volume).map_err(|source| HostError::Bucket { name: mount.name.clone(), source })?;
             if !source.is_dir() {
                 return Err(Invalid::new("volumes", "volumes that are on this host", mount.name.as_str()).into());
             }
-            Ok(ShownVolume { source, at: mount.path.clone(), read_only: mount.mode == MountMode::ReadOnly })
+            let (read_only, is_bucket) = (mount.mode == MountMode::ReadOnly, self.is_bucket(&mount.volume));
+            Ok(ShownVolume { source, at: mount.path.clone(), read_only, is_bucket })
         };
         spec.volumes.iter().map(shown).collect()
     }

@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use belljar_ports::{ContentStream, VolumeError, VolumeFile, Volumes};
-use belljar_types::{ByteRange, EntryChange, Invalid, VolumeEntry, VolumeId, VolumePath, VolumeWrite};
+use belljar_types::{ByteRange, EntryChange, Invalid, ProjectId, VolumeEntry, VolumeId, VolumePath, VolumeWrite};
 use rustix::io::Errno;
 
 use crate::host::{Host, blocking};
@@ -64,6 +64,7 @@ impl HostVolumes {
     ) -> Result<T, VolumeError> {
         let (of, asked) = (id.clone(), path.clone());
         let done = self.storage(operation, id, move |inner| {
+            inner.serve_bucket(&of)?;
             let root = inner.pool.open_volume(&of)?;
             Ok(work(&root, &asked))
         });
@@ -78,6 +79,14 @@ impl Volumes for HostVolumes {
         self.storage("make", id, move |inner| inner.pool.make_volume(&of, size_bytes)).await
     }
 
+    async fn make_bucket(&self, id: &VolumeId, bucket: &str, project: &ProjectId) -> Result<(), VolumeError> {
+        if !self.inner.knows_bucket(bucket, project) {
+            return Err(Invalid::new("bucket", "a bucket that the operator set up for this project", bucket).into());
+        }
+        let (of, bucket) = (id.clone(), bucket.to_owned());
+        self.storage("make a bucket of", id, move |inner| inner.make_bucket(&of, &bucket)).await
+    }
+
     async fn copy(&self, source: &VolumeId, id: &VolumeId, size_bytes: u64, read_only: bool) -> Result<(), VolumeError> {
         let (from, of) = (source.clone(), id.clone());
         self.storage("copy", source, move |inner| inner.pool.copy_volume(&from, &of, size_bytes, read_only)).await
@@ -85,7 +94,11 @@ impl Volumes for HostVolumes {
 
     async fn remove(&self, id: &VolumeId) -> Result<(), VolumeError> {
         let of = id.clone();
-        self.storage("remove", id, move |inner| inner.pool.remove_volume(&of)).await
+        self.storage("remove", id, move |inner| {
+            inner.drop_bucket(&of)?;
+            inner.pool.remove_volume(&of)
+        })
+        .await
     }
 
     async fn inventory(&self) -> Result<Vec<VolumeId>, VolumeError> {
@@ -96,7 +109,8 @@ impl Volumes for HostVolumes {
 
     async fn usage(&self, id: &VolumeId) -> Result<u64, VolumeError> {
         let of = id.clone();
-        self.storage("measure", id, move |inner| inner.pool.volume_usage(&of)).await
+        // What is in a bucket is not on this host.
+        self.storage("measure", id, move |inner| if inner.is_bucket(&of) { Ok(0) } else { inner.pool.volume_usage(&of) }).await
     }
 
     async fn stat(&self, id: &VolumeId, path: &VolumePath) -> Result<VolumeEntry, VolumeError> {
@@ -184,6 +198,7 @@ fn told(operation: &'static str, id: &VolumeId, path: &VolumePath, error: io::Er
         Some(Errno::NXIO | Errno::ACCESS | Errno::NODEV) => wrong("a pipe, socket or device, which cannot be used here"),
         Some(Errno::DQUOT | Errno::NOSPC) => VolumeError::Full { id },
         Some(Errno::ROFS) => VolumeError::ReadOnly { id },
+        Some(Errno::OPNOTSUPP | Errno::PERM) => wrong("in a bucket, which is written from a sandbox or with its own tools"),
         Some(Errno::NAMETOOLONG) => Invalid::new("path", "parts of at most 255 bytes", path.to_string()).into(),
         _ => VolumeError::Storage { operation, id, source: Box::new(error) },
     }

@@ -9,7 +9,7 @@
 use std::pin::Pin;
 
 use async_trait::async_trait;
-use belljar_types::{ByteRange, EntryChange, Invalid, VolumeEntry, VolumeId, VolumePath, VolumeWrite};
+use belljar_types::{ByteRange, EntryChange, Invalid, ProjectId, VolumeEntry, VolumeId, VolumePath, VolumeWrite};
 use bytes::Bytes;
 use futures_core::Stream;
 
@@ -107,6 +107,9 @@ pub enum VolumeError {
 pub trait Volumes: Send + Sync {
     /// Makes an empty volume, or takes the one that is there.
     async fn make(&self, id: &VolumeId, size_bytes: u64) -> Result<(), VolumeError>;
+
+    /// Makes a volume that is a bucket which the operator set up for this project, or takes the one that is there.
+    async fn make_bucket(&self, id: &VolumeId, bucket: &str, project: &ProjectId) -> Result<(), VolumeError>;
 
     /// Makes a volume that holds what another holds now, in constant time; or takes the one that is there.
     async fn copy(&self, source: &VolumeId, id: &VolumeId, size_bytes: u64, read_only: bool) -> Result<(), VolumeError>;

@@ -58,7 +58,12 @@ pub(crate) fn write(path: &Path, spec: &SandboxSpec, root: &Path, netns: &Path, 
     if let Some(mounts) = config["mounts"].as_array_mut() {
         mounts.extend(volumes.iter().map(|(source, volume)| {
             let access = if volume.read_only { "ro" } else { "rw" };
-            json!({ "destination": volume.at.as_str(), "type": "bind", "source": source, "options": ["bind", access, "nosuid", "nodev"] })
+            let mut options = vec!["bind", access, "nosuid", "nodev"];
+            if volume.is_bucket {
+                // Whatever gVisor remembers of a file it keeps open on the host, long after the program has closed it.
+                options.push("dcache=0");
+            }
+            json!({ "destination": volume.at.as_str(), "type": "bind", "source": source, "options": options })
         }));
     }
     std::fs::write(path, config.to_string())

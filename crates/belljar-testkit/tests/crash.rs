@@ -1,6 +1,6 @@
 //! The server is killed at random moments under load, and nothing that it had acknowledged is lost, doubled or left behind.
 //!
-//! Workers make sandboxes, run processes, feed them, write files, take snapshots, fork, roll back and kill, all over HTTP, each holding on through every restart as a
+//! Workers make sandboxes, run processes, feed them, write files, pause, resume, take snapshots, fork, roll back, copy volumes and kill, all over HTTP, each holding on through every restart as a
 //! good client does: the same idempotency key, the same process id, the same offset. Afterwards what they were told is compared with what is.
 //! A few kills by default, 200 with `BELLJAR_FULL=1`. The seed is printed; `BELLJAR_SEED` plays the same moments again.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
@@ -11,6 +11,8 @@ mod insist;
 mod keepers;
 #[path = "crash/ledger.rs"]
 mod ledger;
+#[path = "crash/movers.rs"]
+mod movers;
 #[path = "crash/workers.rs"]
 mod workers;
 

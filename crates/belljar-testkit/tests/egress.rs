@@ -15,6 +15,8 @@ mod life;
 mod prelude;
 #[path = "egress/reading.rs"]
 mod reading;
+#[path = "egress/registries.rs"]
+mod registries;
 #[path = "egress/scene.rs"]
 mod scene;
 
@@ -31,7 +33,7 @@ on_every_class! {
         what_is_allowed_works, addresses_that_are_not_allowed_are_refused, private_addresses_stay_closed_whatever_the_rules_say,
         spellings_of_addresses_lead_nowhere, a_name_that_leads_to_a_private_address_is_not_dialled, a_name_put_into_hosts_is_an_address,
         questions_for_names_stay_on_the_host, names_below_a_wildcard_are_counted, only_tcp_gets_out, tls_must_ask_for_the_name_it_is_for,
-        a_hello_is_read_whole, proxies_are_held_to_the_same, plain_requests_are_read_strictly,
+        a_hello_is_read_whole, names_that_look_alike_lead_elsewhere, proxies_are_held_to_the_same, plain_requests_are_read_strictly,
     },
     reading::{
         requests_inside_tls_are_judged_one_by_one, a_secret_goes_where_it_belongs_and_nowhere_else, the_authority_signs_for_its_own_hosts_only,

@@ -13,10 +13,14 @@ mod ingress;
 mod internet;
 #[path = "served_egress/life.rs"]
 mod life;
+#[path = "served_egress/packages.rs"]
+mod packages;
 #[path = "egress/prelude.rs"]
 mod prelude;
 #[path = "served_egress/reach.rs"]
 mod reach;
+#[path = "egress/registries.rs"]
+mod registries;
 #[path = "served_egress/scene.rs"]
 mod scene;
 #[path = "served_egress/secrets.rs"]

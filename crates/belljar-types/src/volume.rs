@@ -58,6 +58,9 @@ pub struct Volume {
     pub read_only: bool,
     /// The volume it is a copy of, which may be gone.
     pub origin: Option<VolumeId>,
+    /// The bucket that it is, by the operator's name for that; it holds nothing of its own then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bucket: Option<String>,
     /// When it was asked for.
     pub created_at: Timestamp,
 }

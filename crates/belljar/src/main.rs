@@ -3,6 +3,7 @@
 //! `serve` and `doctor` work on this machine and build the adapters (`compose`), `run` needs no server either; all other commands
 //! ([`commands`]) are a client of a server's API and nothing more.
 
+mod broker;
 mod certs;
 mod command_error;
 mod commands;
@@ -53,6 +54,7 @@ enum Command {
     Doctor(doctor::Arguments),
     Run(run::Arguments),
     Certs(certs::Arguments),
+    ServeBucket(broker::Arguments),
     #[command(subcommand)]
     Secret(secret::Command),
     #[command(flatten)]
@@ -69,6 +71,7 @@ fn main() -> ExitCode {
         Command::Run(arguments) => return run::run(arguments),
         Command::Serve(arguments) => on_threads(serve::run(arguments)),
         Command::Down(arguments) => on_threads(down::run(arguments)),
+        Command::ServeBucket(arguments) => broker::run(&arguments),
         Command::Certs(arguments) => certs::run(&arguments),
         Command::Secret(command) => secret::run(&command),
         Command::Doctor(arguments) => on_threads(doctor::run(arguments)),

@@ -76,6 +76,7 @@ pub(crate) async fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
         _ => Some(outlet::open(&machine.host, &config.network, Arc::clone(&service_config.policies.operator), Arc::clone(&vault))?),
     };
     let blobs = compose::blobs(&data_dir, &config.blobs).await?;
+    machine.host.set_brokers(Arc::new(crate::broker::Starter::new(config.buckets.clone(), &data_dir)));
     let store = belljar_store::open(&config.store_url()).await?;
     let audit: Arc<dyn belljar_ports::Audit> = Arc::new(belljar_audit::AuditLog::open(&data_dir.join("audit"))?);
     belljar_sinks::follow(&audit, sinks, &data_dir.join("audit-sinks"))?;

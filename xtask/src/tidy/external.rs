@@ -19,7 +19,7 @@ const FENCES: &[Fence] = &[
     },
     Fence { crates: &["sqlx", "rusqlite", "tokio-postgres"], only_in: &["belljar-store"] },
     Fence { crates: &["wasmtime", "wasmtime-wasi"], only_in: &["belljar-runtime-wasm"] },
-    Fence { crates: &["object_store"], only_in: &["belljar-blobs"] },
+    Fence { crates: &["object_store"], only_in: &["belljar-blobs", "belljar-bucket"] },
     Fence {
         crates: &["ureq", "reqwest"],
         only_in: &["belljar-image", "belljar-client", "belljar-blobs", "belljar-webhook", "belljar-sinks", "belljar"],

@@ -32,6 +32,7 @@ fn may_use(short_name: &str) -> Option<&'static [&'static str]> {
         "parcel" => &["types", "ports", "host", "image"],
         "webhook" => &["types", "ports", "policy"],
         "sinks" => &["types", "ports", "linux", "audit", "webhook"],
+        "bucket" => &[],
         "client" => &["types"],
         "guard" => &["types", "linux"],
         "egress" => &["types", "ports", "policy", "linux"],

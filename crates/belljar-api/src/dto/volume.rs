@@ -13,6 +13,9 @@ pub(crate) struct VolumeRequest {
     /// What may be written to it, in bytes; 1 GiB when left out.
     #[schema(example = 1073741824_u64)]
     pub(crate) size_bytes: Option<u64>,
+    /// Instead of a volume of its own, a bucket that the operator set up for this project, by its name in the server's configuration.
+    #[schema(example = json!(null))]
+    pub(crate) bucket: Option<String>,
 }
 
 /// A copy of a volume to make.
@@ -51,6 +54,9 @@ pub(crate) struct VolumeView {
     /// The volume it is a copy of, which may be gone.
     #[schema(required = true)]
     pub(crate) origin: Option<String>,
+    /// The bucket that it is, if it is one.
+    #[schema(required = true)]
+    pub(crate) bucket: Option<String>,
     /// When it was asked for.
     #[schema(example = "2026-11-15T06:00:00.000Z")]
     pub(crate) created_at: String,

@@ -13,7 +13,7 @@ fn name(text: &str) -> Result<VolumeName, Invalid> {
 }
 
 pub(crate) fn create_volume(request: &VolumeRequest) -> Result<CreateVolume, Invalid> {
-    Ok(CreateVolume { name: name(&request.name)?, size_bytes: request.size_bytes })
+    Ok(CreateVolume { name: name(&request.name)?, size_bytes: request.size_bytes, bucket: request.bucket.clone() })
 }
 
 pub(crate) fn copy_volume(request: &CloneVolumeRequest) -> Result<CopyVolume, Invalid> {
@@ -37,6 +37,7 @@ pub(crate) fn volume_view(volume: &Volume) -> VolumeView {
         size_bytes: volume.size_bytes,
         read_only: volume.read_only,
         origin: volume.origin.as_ref().map(ToString::to_string),
+        bucket: volume.bucket.clone(),
         created_at: moment(volume.created_at),
     }
 }

@@ -20,7 +20,7 @@ pub(super) async fn create(
     who: Authenticated,
     Given(new): Given<NewVolume>,
 ) -> Answer<(StatusCode, Json<VolumeAndToken>)> {
-    let made = state.service.create_volume(&who, CreateVolume { name: new.name.parse()?, size_bytes: None }).await?;
+    let made = state.service.create_volume(&who, CreateVolume { name: new.name.parse()?, size_bytes: None, bucket: None }).await?;
     Ok((StatusCode::CREATED, Json(with_token(&state, &made))))
 }
 

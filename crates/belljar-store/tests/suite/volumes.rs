@@ -15,6 +15,7 @@ fn volume_of(bed: &Bed, name: &str) -> Volume {
         size_bytes: 1 << 20,
         read_only: false,
         origin: None,
+        bucket: None,
         created_at: Timestamp(5),
     }
 }

@@ -1,5 +1,6 @@
 //! The bucket: one file an object, moved into place when it is whole.
 
+use std::collections::BTreeSet;
 use std::io::SeekFrom;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -167,15 +168,25 @@ impl Objects {
         let prefix = query.get("prefix").unwrap_or_default();
         let after = query.get("continuation-token").or_else(|| query.get("start-after")).unwrap_or_default();
         let most = query.get("max-keys").and_then(|most| most.parse().ok()).unwrap_or(1000).min(self.page);
-        let mut keys = self.keys();
-        keys.retain(|key| key.starts_with(prefix) && key.as_str() > after);
-        let more = keys.len() > most;
-        keys.truncate(most);
+        // With a delimiter, keys that go on after it are one entry: what they have in common.
+        let delimiter = query.get("delimiter").filter(|delimiter| !delimiter.is_empty());
+        let entry = |key: String| {
+            let cut = delimiter.and_then(|delimiter| Some(prefix.len() + key.get(prefix.len()..)?.find(delimiter)? + delimiter.len()));
+            cut.and_then(|cut| key.get(..cut)).map_or((key.clone(), false), |common| (common.to_owned(), true))
+        };
+        let entries: BTreeSet<(String, bool)> = self.keys().into_iter().filter(|key| key.starts_with(prefix)).map(entry).collect();
+        let mut entries: Vec<(String, bool)> = entries.into_iter().filter(|(name, _)| name.as_str() > after).collect();
+        let more = entries.len() > most;
+        entries.truncate(most);
         let mut text = format!("<ListBucketResult><Name>{}</Name><IsTruncated>{more}</IsTruncated>", super::BUCKET);
-        if let Some(last) = keys.last().filter(|_| more) {
+        if let Some((last, _)) = entries.last().filter(|_| more) {
             text.push_str(&format!("<NextContinuationToken>{}</NextContinuationToken>", escaped(last)));
         }
-        for key in &keys {
+        for (key, is_common) in &entries {
+            if *is_common {
+                text.push_str(&format!("<CommonPrefixes><Prefix>{}</Prefix></CommonPrefixes>", escaped(key)));
+                continue;
+            }
             let Ok(found) = std::fs::metadata(self.file(key)) else { continue };
             let changed = jiff::Timestamp::try_from(found.modified()?).map_err(|_| Refusal::DISK)?;
             text.push_str(&format!(

@@ -24,6 +24,10 @@ pub(crate) struct Ledger {
     pub(crate) snapshots: BTreeMap<String, Bytes>,
     /// Forks that were looked into.
     pub(crate) forks: u64,
+    /// Pauses that were gone on from.
+    pub(crate) pauses: u64,
+    /// Copies of volumes that were looked into.
+    pub(crate) copies: u64,
     /// Bytes of output that were compared.
     pub(crate) compared: u64,
     /// Processes that ran to their end.
@@ -41,6 +45,8 @@ impl Ledger {
         self.starts.extend(other.starts);
         self.snapshots.extend(other.snapshots);
         self.forks += other.forks;
+        self.pauses += other.pauses;
+        self.copies += other.copies;
         self.compared += other.compared;
         self.processes += other.processes;
     }
@@ -109,13 +115,15 @@ impl fmt::Display for Ledger {
         let started: usize = self.starts.values().map(BTreeSet::len).sum();
         write!(
             f,
-            "{} sandboxes live, {} were killed, {} files written, {} processes run ({started} counted), {} snapshots kept, {} forks, {} bytes of output compared",
+            "{} sandboxes live, {} were killed, {} files written, {} processes run ({started} counted), {} snapshots kept, {} forks, {} pauses, {} copies of volumes, {} bytes of output compared",
             self.living.len(),
             self.killed.len(),
             self.files.len(),
             self.processes,
             self.snapshots.len(),
             self.forks,
+            self.pauses,
+            self.copies,
             self.compared
         )
     }

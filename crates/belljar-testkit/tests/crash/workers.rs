@@ -58,6 +58,9 @@ pub(crate) fn start(client: &Insisting, over: &Arc<AtomicBool>, dice: &mut Dice)
         tokio::spawn(worker("write", "gvisor").write()),
         tokio::spawn(worker("keep", "container").keep()),
         tokio::spawn(worker("keep", "gvisor").keep()),
+        tokio::spawn(worker("doze", "container").doze()),
+        tokio::spawn(worker("doze", "gvisor").doze()),
+        tokio::spawn(worker("copy", "volume").copy()),
     ]
 }
 

@@ -222,9 +222,30 @@ pub(crate) async fn a_hello_is_read_whole(class: IsolationClass) {
     let long = "s.sendall(b'\\x16\\x03\\x01\\x40\\x00\\x01\\x02\\x00\\x00' + b'x' * 16380); recv_some(s)";
     let unfinished = "s.sendall(h[:-1]); recv_some(s)";
     let hidden = "ext = b'\\xfe\\x0d\\x00\\x01\\x00'; b = h[5:]; n = 4 + 2 + 32; n += 1 + b[n]; n += 2 + struct.unpack('>H', b[n:n+2])[0]; n += 1 + b[n]\ne = struct.unpack('>H', b[n:n+2])[0]; body = b[4:n] + struct.pack('>H', e + len(ext)) + b[n+2:] + ext\nm = b'\\x01' + struct.pack('>I', len(body))[1:] + body; s.sendall(b'\\x16\\x03\\x01' + struct.pack('>H', len(m)) + m); recv_some(s)";
+    // The control: the same with another extension that nobody knows.
+    let grease = hidden.replace("\\xfe\\x0d", "\\xfa\\xfa");
+    assert!(
+        grease != hidden && scene.gets_through(&format!("{HELLO}{grease}; assert s")).await,
+        "{class}: only what hides a name is refused"
+    );
+    scene.internet.seen();
     for bad in [long, unfinished, hidden] {
         assert!(!scene.gets_through(&format!("{HELLO}{bad}")).await, "{bad}");
         assert_eq!(scene.internet.seen(), Vec::<String>::new(), "{bad}");
+    }
+    scene.close().await;
+}
+
+pub(crate) async fn names_that_look_alike_lead_elsewhere(class: IsolationClass) {
+    blocked(class, POLICY, &["get('evilallowed.test')", "get('allowed.test.evil.test')", "get('wild.test')", "get('awild.test')"]).await;
+    let scene = Scene::open(class, POLICY).await;
+    for odd in [
+        "get('allowed\u{3002}evil.test')",
+        "question('allowed.test@evil.test')[0] and stopped('no such name')",
+        "question('allowed test')[0] and stopped('no such name')",
+    ] {
+        assert!(!scene.gets_through(odd).await, "{class}: {odd}");
+        assert_eq!(scene.internet.seen(), Vec::<String>::new(), "{class}: {odd}");
     }
     scene.close().await;
 }

@@ -8,9 +8,11 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use belljar_linux::netns::Netns;
-use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
+use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
 use tokio_rustls::rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 use tokio_rustls::rustls::{ServerConfig, ServerConnection, Stream};
+
+use crate::registries;
 
 pub(crate) const ALLOWED: &str = "203.0.113.10";
 pub(crate) const EVIL: &str = "203.0.113.66";
@@ -130,9 +132,12 @@ pub(crate) fn authority() -> &'static Authority {
 
 /// One certificate for all but `bad.test`, which nobody vouches for.
 fn tls_config() -> Arc<ServerConfig> {
-    let names = ["allowed.test", "evil.test", "cdn.test", "api.test"].map(str::to_owned).to_vec();
+    let names = ["allowed.test", "evil.test", "cdn.test", "api.test", "*.registry.test"].map(str::to_owned).to_vec();
     let key = KeyPair::generate().unwrap();
-    let leaf = CertificateParams::new(names).unwrap().signed_by(&key, &authority().issuer).unwrap();
+    let mut params = CertificateParams::new(names).unwrap();
+    // Not the authority's name, which it would have otherwise: OpenSSL takes such a certificate for one that signs itself.
+    params.distinguished_name.push(DnType::CommonName, "a site");
+    let leaf = params.signed_by(&key, &authority().issuer).unwrap();
     let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der()));
     let provider = Arc::new(tokio_rustls::rustls::crypto::ring::default_provider());
     let config = ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
@@ -176,10 +181,12 @@ fn answer(mut stream: impl Read + Write, log: &Log, at: &str) -> std::io::Result
         log.lock().unwrap().push(format!("http {at} {} | {}", lines.join(" | "), String::from_utf8_lossy(&body)));
         if lines.first().is_some_and(|line| line.contains(" /big ")) {
             stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 10000000000\r\n\r\n")?;
-            loop {
-                stream.write_all(&[b'x'; 16384])?;
-                stream.flush()?;
-            }
+            while stream.write_all(&[b'x'; 16384]).and_then(|()| stream.flush()).is_ok() {}
+            log.lock().unwrap().push(format!("cut {at}"));
+            return Ok(());
+        }
+        if registries::answer(&mut stream, &lines)? {
+            continue;
         }
         let text = format!("hello from {at}\n");
         write!(
@@ -218,10 +225,10 @@ fn answer_name(socket: &UdpSocket, from: SocketAddr, question: &[u8], log: &Log)
     log.lock().unwrap().push(format!("dns {name}"));
     let addresses: &[&str] = match name.as_str() {
         "allowed.test" | "cdn.test" | "api.test" | "bad.test" => &[ALLOWED],
-        "evil.test" => &[EVIL],
+        "evil.test" | "evilallowed.test" | "allowed.test.evil.test" | "wild.test" | "awild.test" => &[EVIL],
         "rebind.test" => &[METADATA],
         "mixed.test" => &[METADATA, PRIVATE, ALLOWED],
-        wild if wild.ends_with(".wild.test") => &[ALLOWED],
+        wild if wild.ends_with(".wild.test") || registries::is_one(wild) => &[ALLOWED],
         _ => &[],
     };
     let mut answer = question[..at + 5].to_vec();

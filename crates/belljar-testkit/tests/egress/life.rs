@@ -77,6 +77,14 @@ pub(crate) async fn a_slot_that_is_used_again_has_nothing_of_before(class: Isola
     let scene = Scene::open(class, EVERYTHING).await;
     assert!(scene.gets_through("get('allowed.test')").await);
     let before = scene.lab.host.record(scene.id()).await.unwrap().unwrap();
+    // One that lives when its sandbox goes.
+    let script = format!("{}\n{DOWNLOAD}", crate::prelude::PRELUDE);
+    let living = belljar_types::ProcessSpec::new(["/usr/bin/python3", "-c", &script]);
+    scene.sandbox.guest.start(&living).await.unwrap();
+    while scene.egress().traffic(scene.id()).unwrap().received < 4 << 20 {
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    }
+    assert!(!scene.internet.seen().iter().any(|line| line.starts_with("cut ")), "the control: it lives");
     let (egress, lab) = (scene.shared_egress(), scene.lab);
     let spec = belljar_types::SandboxSpec { network: Network::Filtered, ..lab.spec() };
     egress.detach(scene.id());
@@ -84,7 +92,9 @@ pub(crate) async fn a_slot_that_is_used_again_has_nothing_of_before(class: Isola
     lab.host.settle().await;
     let next = lab.create(class, &spec).await.unwrap();
     let now = lab.host.record(&spec.id).await.unwrap().unwrap();
-    scene.internet.seen();
+    while !scene.internet.seen().iter().any(|line| line.starts_with("cut ")) {
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    }
     // The proxy may take the call; what counts is whether the other side answers.
     let reach = "import socket\ntry:\n  s = socket.create_connection(('203.0.113.10', 80), 5); s.sendall(b'GET / HTTP/1.1\\r\\nHost: x\\r\\n\\r\\n')\n  print('reached' if b' 200 ' in s.recv(999) else 'refused')\nexcept OSError: print('refused')";
     let run = |guest| async move { belljar_testkit::run(guest, &["/usr/bin/python3", "-c", reach]).await.text() };

@@ -184,3 +184,52 @@ fn a_connection_that_was_taken_over_ends_with_its_token() {
         scene.close();
     });
 }
+
+/// A program that says who it is.
+fn saying(word: &str) -> String {
+    let body = format!("HTTP/1.1 200 OK\\r\\nContent-Length: {}\\r\\nConnection: close\\r\\n\\r\\n{word}", word.len());
+    format!(
+        "listener = socket.create_server(('127.0.0.1', 8000)); listener.settimeout(None)\nwhile True:\n  c, _ = listener.accept(); c.recv(4096); c.sendall(b'{body}'); c.close()"
+    )
+}
+
+async fn says(scene: &Scene, sandbox: &SandboxId, word: &str) {
+    scene.start(sandbox, &saying(word)).await;
+    let ready = "while True:\n  try: socket.create_connection(('127.0.0.1', 8000)); break\n  except OSError: time.sleep(0.05)";
+    assert_eq!(scene.python(sandbox, ready).await.code, 0);
+}
+
+#[test]
+fn whoever_moved_is_reached_where_it_is_now() {
+    block_on(async {
+        let scene = Scene::open().await;
+        for class in CLASSES {
+            let moving = scene.create(class, None).await;
+            says(&scene, &moving, "the one that moved").await;
+            let (host, right) = (format!("8000-{moving}.{DOMAIN}"), token(&scene, &moving, 8000, 600).await);
+            let ask_it = || ask(&scene, "/", &[("Host", &host), ("X-Belljar-Token", &right)]);
+            assert!(ask_it().ends_with("the one that moved"), "{class}: the control");
+            // Others take the places that are free while it stands still.
+            scene.client.pause_sandbox(&moving, false).await.unwrap();
+            assert_ne!(status(&ask_it()), 200, "{class}: nobody answers for it");
+            let mut others = Vec::new();
+            for _ in 0..3 {
+                let other = scene.create(class, None).await;
+                says(&scene, &other, "somebody else").await;
+                others.push(other);
+            }
+            assert_ne!(status(&ask_it()), 200, "{class}: nobody answers for it");
+            scene.client.resume_sandbox(&moving, None).await.unwrap();
+            let answer = ask_it();
+            assert!(status(&answer) == 200 && answer.ends_with("the one that moved"), "{class}: {answer}");
+            for other in others {
+                let (host, theirs) = (format!("8000-{other}.{DOMAIN}"), token(&scene, &other, 8000, 600).await);
+                let answer = ask(&scene, "/", &[("Host", &host), ("X-Belljar-Token", &theirs)]);
+                assert!(answer.ends_with("somebody else"), "{class}: {answer}");
+                scene.kill(&other).await;
+            }
+            scene.kill(&moving).await;
+        }
+        scene.close();
+    });
+}

@@ -53,6 +53,11 @@ pub(crate) fn elsewhere() -> Value {
 
 impl Scene {
     pub(crate) async fn open() -> Self {
+        Self::open_with("").await
+    }
+
+    /// With more of its configuration, after `[network]`.
+    pub(crate) async fn open_with(more: &str) -> Self {
         let turn = TURN.lock().await;
         static NUMBER: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
         let internet = Internet::open(&format!("served-{}", NUMBER.fetch_add(1, std::sync::atomic::Ordering::Relaxed)));
@@ -60,7 +65,7 @@ impl Scene {
         let roots = place.path().join("roots.pem");
         std::fs::write(&roots, &internet::authority().pem).unwrap();
         let settings = format!(
-            "[sandboxes]\nallow_shared_kernel = true\ndisk_reserve = \"64MiB\"\n[network]\nnameservers = [\"{NAMES}:53\"]\nnamespace = \"{}\"\ncertificates = \"{}\"\n[log]\nfilter = \"info,belljar_egress=trace,belljar=trace\"\n",
+            "[sandboxes]\nallow_shared_kernel = true\ndisk_reserve = \"64MiB\"\n[network]\nnameservers = [\"{NAMES}:53\"]\nnamespace = \"{}\"\ncertificates = \"{}\"\n{more}\n[log]\nfilter = \"info,belljar_egress=trace,belljar=trace\"\n",
             internet.uplink.display(),
             roots.display(),
         );

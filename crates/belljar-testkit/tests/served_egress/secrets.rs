@@ -57,6 +57,33 @@ print(key); print(answer)
 if not answer.startswith('HTTP/1.1 200'): stopped(answer)
 ";
 
+/// Keeps everything on the sandboxes' side of the gateway, as it goes by.
+const CAPTURE: &str = r"
+import socket, sys
+s = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3)); out = open(sys.argv[1], 'wb'); open(sys.argv[1] + '.ready', 'w').close()
+while True: out.write(s.recv(65536)); out.flush()
+";
+
+struct Capture(std::process::Child);
+
+impl Capture {
+    fn begin(scene: &Scene, place: &Path) -> Self {
+        let (netns, file) = (format!("/run/belljar-{}/netns/gateway", scene.server.scope.instance), place.join("frames"));
+        let mut command = std::process::Command::new("nsenter");
+        let child = command.arg(format!("--net={netns}")).args(["python3", "-c", CAPTURE]).arg(&file).spawn().unwrap();
+        while !place.join("frames.ready").exists() {
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+        Self(child)
+    }
+}
+
+impl Drop for Capture {
+    fn drop(&mut self) {
+        let _gone = self.0.kill().and_then(|()| self.0.wait());
+    }
+}
+
 fn occurrences(place: &Path, wanted: &str) -> usize {
     let Ok(entries) = std::fs::read_dir(place) else { return 0 };
     entries
@@ -79,13 +106,20 @@ fn a_secret_is_added_outside_and_is_nowhere_inside_nor_in_any_record() {
         scene.cli(&["secret", "set", "model-key"], SECRET);
         assert!(String::from_utf8(scene.cli(&["secret", "ls"], "").stdout).unwrap().lines().any(|line| line == "model-key"));
         let policy = json!({"version": 1,
-            "network": {"allow": [{"id": "model", "hosts": ["api.test"], "ports": [443]}]},
+            "network": {"allow": [{"id": "model", "hosts": ["api.test"], "ports": [443]}, {"id": "plain", "hosts": ["allowed.test"], "ports": [80]}]},
             "secrets": [{"secret": "model-key", "hosts": ["api.test"], "methods": ["POST"], "paths": ["/v1/**"], "header": "authorization",
                 "value": "Bearer {}", "variable": "MODEL_API_KEY"}]});
         for class in CLASSES {
             let sandbox = scene.create(class, Some(policy.clone())).await;
+            let frames = tempfile::tempdir().unwrap();
+            let capture = Capture::begin(&scene, frames.path());
             let told = scene.python(&sandbox, POST).await;
             assert_eq!(told.code, 0, "{class}: {told}\n{}", scene.server.last_words());
+            let plain = format!("http('allowed.test', 80, b'GET /{FINDABLE} HTTP/1.1\\r\\nHost: allowed.test\\r\\n\\r\\n')");
+            assert!(scene.gets_through(&sandbox, &plain).await, "{class}");
+            drop(capture);
+            assert_eq!(occurrences(frames.path(), SECRET), 0, "{class}: on the cable");
+            assert!(occurrences(frames.path(), FINDABLE) > 0, "{class}: what is there to be found on the cable is");
             assert!(told.stdout.contains("belljar-placeholder-model-key") && !told.stdout.contains(SECRET), "{class}: {told}");
             let seen = scene.internet.seen().join("\n");
             assert!(seen.contains(&format!("authorization: Bearer {SECRET}")), "{class}: it went out: {seen}");

@@ -16,7 +16,7 @@ fn named(name: &str, class: IsolationClass) -> String {
 }
 
 async fn volume(scene: &Scene, name: &str, megabytes: u64) -> Volume {
-    let request = CreateVolume { name: name.parse().unwrap(), size_bytes: Some(megabytes << 20) };
+    let request = CreateVolume { name: name.parse().unwrap(), size_bytes: Some(megabytes << 20), bucket: None };
     scene.service.create_volume(&scene.admin, request).await.unwrap_or_else(|error| panic!("{}", belljar_core::chain(&error)))
 }
 
@@ -313,7 +313,7 @@ fn a_server_that_comes_back_finishes_or_undoes_what_was_half_done() {
             found == expected
         })
         .await;
-        let late = CreateVolume { name: "late".parse().unwrap(), size_bytes: None };
+        let late = CreateVolume { name: "late".parse().unwrap(), size_bytes: None, bucket: None };
         assert_eq!(code(before.create_volume(&scene.admin, late).await), "stopping", "a server that was thought dead makes nothing");
         let sandbox = scene.create(with(IsolationClass::Container, "made", MountMode::ReadWrite)).await;
         scene.kill([&sandbox.id]).await;

@@ -32,6 +32,9 @@ pub(crate) struct Create {
     /// What may be written to it, as in 5GiB [default: 1GiB]
     #[arg(long, value_name = "SIZE", value_parser = units::parse_size)]
     size: Option<u64>,
+    /// Not an empty volume, but a bucket that the operator set up for this project in the server's configuration
+    #[arg(long, value_name = "NAME", conflicts_with = "size")]
+    bucket: Option<String>,
     #[command(flatten)]
     remote: Remote,
 }
@@ -114,7 +117,7 @@ fn made(volume: &VolumeView, json: bool) -> Result<(), CommandError> {
 }
 
 async fn create(arguments: Create) -> Result<(), CommandError> {
-    let request = NewVolume { name: arguments.name, size_bytes: arguments.size };
+    let request = NewVolume { name: arguments.name, bucket: arguments.bucket, size_bytes: arguments.size };
     let volume = arguments.remote.client()?.create_volume(&request).await.map_err(CommandError::asked("make the volume"))?;
     made(&volume, arguments.remote.json)
 }

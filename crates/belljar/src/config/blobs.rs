@@ -1,13 +1,13 @@
 //! `[blobs]`: where bytes are kept that outlive sandboxes.
 
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use belljar_blobs::{S3Bucket, S3Credentials};
-use belljar_types::{Invalid, Secret};
+use belljar_blobs::S3Bucket;
+use belljar_types::Invalid;
 use serde::Deserialize;
 
 use super::Bytes;
+use super::key_file::{check_endpoint, credentials};
 
 /// `[blobs]`
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -34,14 +34,6 @@ pub(crate) enum BlobsKind {
     S3,
 }
 
-/// What the key file holds.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct KeyFile {
-    access_key_id: String,
-    secret_access_key: String,
-}
-
 impl BlobsConfig {
     /// The directory, for that kind.
     pub(crate) fn directory(&self, data_dir: &Path) -> PathBuf {
@@ -51,38 +43,21 @@ impl BlobsConfig {
     /// The bucket, for that kind.
     pub(crate) fn bucket(&self, data_dir: &Path) -> Result<S3Bucket, Invalid> {
         let needed = |field: &str| Invalid::new(field, "a value, because blobs.kind is \"s3\"", "nothing");
-        let endpoint = self.endpoint.clone();
-        if let Some(endpoint) = &endpoint
-            && !endpoint.starts_with("https://")
-            && !endpoint.starts_with("http://")
-        {
-            return Err(Invalid::new("blobs.endpoint", "an address that begins with https:// or http://", endpoint));
-        }
+        check_endpoint("blobs.endpoint", self.endpoint.as_ref())?;
         Ok(S3Bucket {
-            endpoint,
+            endpoint: self.endpoint.clone(),
             region: self.region.clone().unwrap_or_else(|| "us-east-1".to_owned()),
             bucket: self.bucket.clone().ok_or_else(|| needed("blobs.bucket"))?,
-            credentials: credentials(self.key_file.as_deref().ok_or_else(|| needed("blobs.key_file"))?)?,
+            credentials: credentials("blobs.key_file", self.key_file.as_deref().ok_or_else(|| needed("blobs.key_file"))?)?,
             uploads: data_dir.join("blob-uploads"),
         })
     }
 }
 
-fn credentials(file: &Path) -> Result<S3Credentials, Invalid> {
-    let refused = |expected: String| Invalid::new("blobs.key_file", expected, file.display().to_string());
-    let metadata = std::fs::metadata(file).map_err(|error| refused(format!("a file that can be read: {error}")))?;
-    if metadata.permissions().mode() & 0o077 != 0 {
-        return Err(refused("a file that only its owner can read: chmod 600".to_owned()));
-    }
-    let text = std::fs::read_to_string(file).map_err(|error| refused(format!("a file that can be read: {error}")))?;
-    // What the parser says could show the key.
-    let key: KeyFile =
-        toml::from_str(&text).map_err(|_| refused("two lines: access_key_id = \"…\" and secret_access_key = \"…\"".to_owned()))?;
-    Ok(S3Credentials { access_key_id: key.access_key_id, secret_access_key: Secret::new(key.secret_access_key) })
-}
-
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
     use super::*;
 
     #[test]
