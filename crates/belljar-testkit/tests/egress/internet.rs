@@ -103,6 +103,7 @@ fn serve_tcp(port: u16, log: Log) -> std::io::Result<()> {
                 let at = stream.local_addr().map(|at| at.to_string()).unwrap_or_default();
                 log.lock().unwrap().push(format!("tcp {at}"));
                 let _ = stream.set_read_timeout(Some(Duration::from_secs(20)));
+                let _ = stream.set_nodelay(true);
                 match tls {
                     Some(config) => answer_tls(stream, config, &log, &at),
                     None => drop(answer(stream, &log, &at)),
