@@ -1,10 +1,14 @@
-//! What it costs to write down the start and the end of a process, one after the other and many at once. Prints; checks nothing.
+//! What it costs to write down the start and the end of a process, one after the other and many at once, beside what the disk takes for a line
+//! that is flushed. Prints; checks nothing.
 #![expect(
     clippy::unwrap_used,
     clippy::print_stdout,
     reason = "a benchmark that cannot run has nothing to tell, and tells the rest on standard output"
 )]
 
+use std::fs::File;
+use std::io::Write as _;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -28,9 +32,25 @@ async fn execution(log: &AuditLog, project: &ProjectId, sandbox: &SandboxId) -> 
     begin.elapsed()
 }
 
+/// A line of the same length, without a log around it.
+fn bare_flush(place: &Path) -> Duration {
+    let mut file = File::create(place.join("bare")).unwrap();
+    let mut times: Vec<Duration> = (0..EACH)
+        .map(|_| {
+            let begin = Instant::now();
+            file.write_all(&[b'x'; 400]).unwrap();
+            file.sync_data().unwrap();
+            begin.elapsed()
+        })
+        .collect();
+    times.sort();
+    times[times.len() / 2]
+}
+
 #[tokio::main]
 async fn main() {
     let place = tempfile::tempdir_in(std::env::var_os("BELLJAR_BENCH_DIR").unwrap_or_else(|| ".".into())).unwrap();
+    println!("a line written and flushed, without a log: p50 {:?}", bare_flush(place.path()));
     let log = Arc::new(AuditLog::open(place.path()).unwrap());
     for at_once in [1, 16, 64] {
         let begin = Instant::now();

@@ -101,20 +101,32 @@ impl Service {
     /// The recorded terminals of a sandbox of the caller's project, whether it lives or not; oldest first.
     pub async fn recordings(&self, caller: &Caller, sandbox: &SandboxId) -> Result<Vec<TapeInfo>, CoreError> {
         caller.require(Scope::Read)?;
-        let Some(tapes) = self.shared.tapes.clone() else { return Ok(Vec::new()) };
-        let (project, sandbox) = (caller.project.clone(), sandbox.clone());
-        let listed = tokio::task::spawn_blocking(move || tapes.list(&project, &sandbox)).await;
-        listed.map_err(|_died| CoreError::Stopping)?.map_err(|source| CoreError::Tapes { operation: "list recordings", source })
+        let mut found = Vec::new();
+        if let Some(tapes) = self.shared.tapes.clone() {
+            let (project, sandbox) = (caller.project.clone(), sandbox.clone());
+            let listed = tokio::task::spawn_blocking(move || tapes.list(&project, &sandbox)).await.map_err(|_died| CoreError::Stopping)?;
+            found = listed.map_err(|source| CoreError::Tapes { operation: "list recordings", source })?;
+        }
+        if found.is_empty() {
+            // None of a sandbox is something else than none of nobody's.
+            self.sandbox(caller, sandbox).await?;
+        }
+        Ok(found)
     }
 
     /// A recorded terminal, as asciicast. That it was looked at is recorded too.
     pub async fn recording(&self, caller: &Caller, sandbox: &SandboxId, process: &ProcessId) -> Result<Vec<u8>, CoreError> {
         caller.require(Scope::Read)?;
-        let absent = || CoreError::NoRecording { sandbox: sandbox.clone(), process: process.clone() };
-        let tapes = self.shared.tapes.clone().ok_or_else(absent)?;
-        let name = TapeName { project: caller.project.clone(), sandbox: sandbox.clone(), process: process.clone() };
-        let read = tokio::task::spawn_blocking(move || tapes.read(&name)).await.map_err(|_died| CoreError::Stopping)?;
-        let tape = read.map_err(|source| CoreError::Tapes { operation: "read a recording", source })?.ok_or_else(absent)?;
+        let mut found = None;
+        if let Some(tapes) = self.shared.tapes.clone() {
+            let name = TapeName { project: caller.project.clone(), sandbox: sandbox.clone(), process: process.clone() };
+            let read = tokio::task::spawn_blocking(move || tapes.read(&name)).await.map_err(|_died| CoreError::Stopping)?;
+            found = read.map_err(|source| CoreError::Tapes { operation: "read a recording", source })?;
+        }
+        let Some(tape) = found else {
+            self.sandbox(caller, sandbox).await?;
+            return Err(CoreError::NoRecording { sandbox: sandbox.clone(), process: process.clone() });
+        };
         let detail = [("process".to_owned(), process.to_string())].into();
         let looked = AuditAction::Access { verb: "replay".to_owned(), phase: Phase::Done, subject: sandbox.to_string(), detail };
         self.shared.audit.note(event(caller, Some(sandbox), looked)).await;

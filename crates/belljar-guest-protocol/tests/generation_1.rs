@@ -15,7 +15,7 @@ fn hex(bytes: &[u8]) -> String {
 #[test]
 fn frames_and_verbs() {
     assert_eq!(hex(&encode_frame(FrameKind::Request, 0x0102, b"ab")), "0200000005000201".to_owned() + "6162");
-    let verbs: Vec<String> = Verb::ALL.iter().map(|verb| format!("{}:{verb:?}", verb.number())).collect();
+    let verbs: Vec<String> = Verb::ALL.iter().filter(|verb| verb.since() == 1).map(|verb| format!("{}:{verb:?}", verb.number())).collect();
     assert_eq!(
         verbs.join(" "),
         "1:Hello 2:Start 3:Processes 4:Attach 5:Wait 6:WriteStdin 7:CloseStdin 8:Signal 9:Resize 10:ReadFile 11:WriteFile 12:Stat 13:List \

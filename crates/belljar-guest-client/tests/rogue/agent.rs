@@ -70,7 +70,7 @@ impl Connect for Host {
                 token: &credentials.token,
                 sandbox: &credentials.sandbox,
                 execution: &credentials.execution,
-                generation: 1,
+                generation: SPOKEN.newest,
                 client_nonce: &hello.nonce,
                 agent_nonce: &nonce,
             };
