@@ -18,7 +18,7 @@ const LONGEST_PAUSE: f64 = 2.0;
 /// Show a recorded terminal again
 ///
 /// At the pace at which it was, without its long silences; all at once if the output is no terminal. What programs inside wrote goes to this
-/// terminal as it did to the one that was recorded. There are recordings where the server has [audit] record_terminals.
+/// terminal as it did to the one that was recorded. There are recordings where the server is told record_terminals = true, below audit.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
