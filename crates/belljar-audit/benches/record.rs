@@ -49,7 +49,7 @@ fn bare_flush(place: &Path) -> Duration {
 
 #[tokio::main]
 async fn main() {
-    let place = tempfile::tempdir_in(std::env::var_os("BELLJAR_BENCH_DIR").unwrap_or_else(|| ".".into())).unwrap();
+    let place = tempfile::tempdir_in(std::env::var_os("BELLJAR_BENCH_DIR").unwrap_or_else(|| env!("CARGO_TARGET_TMPDIR").into())).unwrap();
     println!("a line written and flushed, without a log: p50 {:?}", bare_flush(place.path()));
     let log = Arc::new(AuditLog::open(place.path()).unwrap());
     for at_once in [1, 16, 64] {
