@@ -101,12 +101,8 @@ impl Service {
     /// The recorded terminals of a sandbox of the caller's project, whether it lives or not; oldest first.
     pub async fn recordings(&self, caller: &Caller, sandbox: &SandboxId) -> Result<Vec<TapeInfo>, CoreError> {
         caller.require(Scope::Read)?;
-        let mut found = Vec::new();
-        if let Some(tapes) = self.shared.tapes.clone() {
-            let (project, sandbox) = (caller.project.clone(), sandbox.clone());
-            let listed = tokio::task::spawn_blocking(move || tapes.list(&project, &sandbox)).await.map_err(|_died| CoreError::Stopping)?;
-            found = listed.map_err(|source| CoreError::Tapes { operation: "list recordings", source })?;
-        }
+        let (project, id) = (caller.project.clone(), sandbox.clone());
+        let found = self.on_tapes("list recordings", move |tapes| tapes.list(&project, &id)).await?;
         if found.is_empty() {
             // None of a sandbox is something else than none of nobody's.
             self.sandbox(caller, sandbox).await?;
@@ -117,13 +113,8 @@ impl Service {
     /// A recorded terminal, as asciicast. That it was looked at is recorded too.
     pub async fn recording(&self, caller: &Caller, sandbox: &SandboxId, process: &ProcessId) -> Result<Vec<u8>, CoreError> {
         caller.require(Scope::Read)?;
-        let mut found = None;
-        if let Some(tapes) = self.shared.tapes.clone() {
-            let name = TapeName { project: caller.project.clone(), sandbox: sandbox.clone(), process: process.clone() };
-            let read = tokio::task::spawn_blocking(move || tapes.read(&name)).await.map_err(|_died| CoreError::Stopping)?;
-            found = read.map_err(|source| CoreError::Tapes { operation: "read a recording", source })?;
-        }
-        let Some(tape) = found else {
+        let name = TapeName { project: caller.project.clone(), sandbox: sandbox.clone(), process: process.clone() };
+        let Some(tape) = self.on_tapes("read a recording", move |tapes| tapes.read(&name)).await? else {
             self.sandbox(caller, sandbox).await?;
             return Err(CoreError::NoRecording { sandbox: sandbox.clone(), process: process.clone() });
         };
@@ -131,5 +122,16 @@ impl Service {
         let looked = AuditAction::Access { verb: "replay".to_owned(), phase: Phase::Done, subject: sandbox.to_string(), detail };
         self.shared.audit.note(event(caller, Some(sandbox), looked)).await;
         Ok(tape)
+    }
+
+    /// Looks something up on a thread that may wait for the disk. Where nothing is recorded, nothing is found.
+    async fn on_tapes<T: Default + Send + 'static>(
+        &self,
+        operation: &'static str,
+        look: impl FnOnce(&dyn Tapes) -> std::io::Result<T> + Send + 'static,
+    ) -> Result<T, CoreError> {
+        let Some(tapes) = self.shared.tapes.clone() else { return Ok(T::default()) };
+        let found = tokio::task::spawn_blocking(move || look(&*tapes)).await.map_err(|_died| CoreError::Stopping)?;
+        found.map_err(|source| CoreError::Tapes { operation, source })
     }
 }

@@ -6,11 +6,7 @@ use std::time::Duration;
 
 use belljar_guest_protocol::wire::{Ack, Attach, ExitBody, Notice, OutputHeader, Start, WriteFile};
 use belljar_guest_protocol::{BootConfig, ClientHello, Failure, FrameKind, Generations, Nonce, Verb, decode, encode, encode_frame};
-use belljar_types::{GuestPath, ProcessSpec, PtySize, Secret, StreamKind, WriteOptions};
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
+use belljar_types::{GuestPath, ProcessSpec, PtySize, Secret, StreamKind, WriteOptions, hex};
 
 #[test]
 fn frames_and_verbs() {

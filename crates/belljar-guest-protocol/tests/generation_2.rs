@@ -2,10 +2,7 @@
 
 use belljar_guest_protocol::wire::{AnswerWish, WishBody};
 use belljar_guest_protocol::{Verb, encode};
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
+use belljar_types::hex;
 
 #[test]
 fn verbs() {

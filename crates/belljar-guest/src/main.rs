@@ -29,6 +29,7 @@ mod ports;
 mod process;
 mod quiet;
 mod session;
+mod shell;
 mod sudo;
 mod users;
 mod verbs;

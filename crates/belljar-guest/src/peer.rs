@@ -1,16 +1,34 @@
-//! Who is at the other end of a local socket, by the kernel's word.
+//! Sockets at which programs inside ask the agent, and who is at the other end, by the kernel's word.
 //!
-//! It travels with the first message (`SCM_CREDENTIALS`, which the kernel checks). `SO_PEERCRED` would be simpler, but gVisor (20240729) answers it with
+//! That travels with the first message (`SCM_CREDENTIALS`, which the kernel checks). `SO_PEERCRED` would be simpler, but gVisor (20240729) answers it with
 //! the identity of whoever asks: everybody would be root.
 
+use std::fs::Permissions;
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixListener;
+use std::path::Path;
 
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, UCred, recvmsg, sendmsg,
 };
 use rustix::process::{getgid, getpid, getuid};
+
+/// Opens a socket to which everybody inside may connect.
+pub(crate) fn listen(path: &Path) -> io::Result<UnixListener> {
+    if let Some(parent) = path.parent() {
+        std::fs::create_dir_all(parent)?;
+        std::fs::set_permissions(parent, Permissions::from_mode(0o755))?;
+    }
+    // A socket of an earlier run, if the filesystem was kept.
+    let _ = std::fs::remove_file(path);
+    let listener = UnixListener::bind(path)?;
+    identify(&listener)?;
+    std::fs::set_permissions(path, Permissions::from_mode(0o666))?;
+    Ok(listener)
+}
 
 /// Has the kernel say who sends. For a socket that listens and for those that it accepts.
 pub(crate) fn identify(socket: impl AsFd) -> io::Result<()> {

@@ -1,8 +1,6 @@
 //! Events as a message to a webhook of the operator, signed as all are.
 
-use belljar_types::Timestamp;
 use belljar_webhook::SharedSecret;
-use reqwest::header::CONTENT_TYPE;
 
 use crate::sink::{Batch, Format, SinkError, send};
 
@@ -25,12 +23,5 @@ pub(crate) async fn post(
         },
         batch.lines(format).join(",")
     );
-    let seconds = Timestamp::now().0 / 1000;
-    let request = http
-        .post(url)
-        .header(CONTENT_TYPE, "application/json")
-        .header("webhook-id", &id)
-        .header("webhook-timestamp", seconds)
-        .header("webhook-signature", secret.sign(&id, seconds, &body));
-    send(request.body(body)).await
+    send(secret.signed(http.post(url), &id, body)).await
 }

@@ -5,9 +5,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use belljar_policy::Cidr;
 use belljar_ports::{Courier, NotDelivered};
-use belljar_types::{Delivery, Invalid, Secret, Timestamp, WebhookId};
+use belljar_types::{Delivery, Invalid, Secret, WebhookId};
 use reqwest::Url;
-use reqwest::header::CONTENT_TYPE;
 
 use crate::guard::Guard;
 use crate::signature::Signer;
@@ -92,18 +91,9 @@ impl Courier for Postman {
 
     async fn deliver(&self, delivery: &Delivery) -> Result<(), NotDelivered> {
         let url = self.parse(&delivery.url).map_err(|refused| NotDelivered { problem: refused.to_string() })?;
-        let seconds = Timestamp::now().0 / 1000;
-        let answer = self
-            .http
-            .post(url)
-            .header(CONTENT_TYPE, "application/json")
-            .header("webhook-id", &delivery.message)
-            .header("webhook-timestamp", seconds)
-            .header("webhook-signature", self.signer.sign(&delivery.webhook, &delivery.message, seconds, &delivery.body))
-            .body(delivery.body.clone())
-            .send()
-            .await
-            .map_err(|error| NotDelivered { problem: why(&error) })?;
+        let secret = self.signer.of(&delivery.webhook);
+        let request = secret.signed(self.http.post(url), &delivery.message, delivery.body.clone());
+        let answer = request.send().await.map_err(|error| NotDelivered { problem: why(&error) })?;
         let status = answer.status();
         if status.is_success() { Ok(()) } else { Err(NotDelivered { problem: format!("it answered {}", status.as_u16()) }) }
     }

@@ -4,8 +4,10 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use belljar_types::{Secret, WebhookId};
+use belljar_types::{Secret, Timestamp, WebhookId};
 use hmac::{Hmac, KeyInit, Mac};
+use reqwest::RequestBuilder;
+use reqwest::header::CONTENT_TYPE;
 use sha2::Sha256;
 
 fn mac(key: &[u8], parts: &[&[u8]]) -> [u8; 32] {
@@ -29,16 +31,28 @@ impl SharedSecret {
         Some(Self { key: Secret::new(key) })
     }
 
-    /// The value of `webhook-signature`.
-    pub fn sign(&self, message: &str, seconds: u64, body: &str) -> String {
-        signature(self.key.reveal(), message, seconds, body)
+    /// As receivers write it down.
+    fn text(&self) -> String {
+        format!("{PREFIX}{}", STANDARD.encode(self.key.reveal()))
     }
-}
 
-fn signature(key: &[u8], message: &str, seconds: u64, body: &str) -> String {
-    let time = seconds.to_string();
-    let parts: [&[u8]; 5] = [message.as_bytes(), b".", time.as_bytes(), b".", body.as_bytes()];
-    format!("v1,{}", STANDARD.encode(mac(key, &parts)))
+    /// A request that brings this message, signed now.
+    pub fn signed(&self, request: RequestBuilder, message: &str, body: String) -> RequestBuilder {
+        let seconds = Timestamp::now().0 / 1000;
+        request
+            .header(CONTENT_TYPE, "application/json")
+            .header("webhook-id", message)
+            .header("webhook-timestamp", seconds)
+            .header("webhook-signature", self.sign(message, seconds, &body))
+            .body(body)
+    }
+
+    /// The value of `webhook-signature`.
+    fn sign(&self, message: &str, seconds: u64, body: &str) -> String {
+        let time = seconds.to_string();
+        let parts: [&[u8]; 5] = [message.as_bytes(), b".", time.as_bytes(), b".", body.as_bytes()];
+        format!("v1,{}", STANDARD.encode(mac(self.key.reveal(), &parts)))
+    }
 }
 
 /// What makes the secrets of all webhooks.
@@ -51,18 +65,15 @@ impl Signer {
         Self { key: Secret::new(key) }
     }
 
-    fn bytes(&self, webhook: &WebhookId) -> [u8; 32] {
-        mac(self.key.reveal(), &[b"belljar webhook ", webhook.as_str().as_bytes()])
+    /// What the messages of a webhook are signed with.
+    pub(crate) fn of(&self, webhook: &WebhookId) -> SharedSecret {
+        let key = mac(self.key.reveal(), &[b"belljar webhook ", webhook.as_str().as_bytes()]);
+        SharedSecret { key: Secret::new(key.to_vec()) }
     }
 
     /// As receivers write it down.
     pub(crate) fn secret(&self, webhook: &WebhookId) -> Secret<String> {
-        Secret::new(format!("{PREFIX}{}", STANDARD.encode(self.bytes(webhook))))
-    }
-
-    /// The value of `webhook-signature`.
-    pub(crate) fn sign(&self, webhook: &WebhookId, message: &str, seconds: u64, body: &str) -> String {
-        signature(&self.bytes(webhook), message, seconds, body)
+        Secret::new(self.of(webhook).text())
     }
 }
 

@@ -11,6 +11,7 @@ use belljar_guest_protocol::keep::{KeepRequest, Kept, MAX_KEEP, SOCKET};
 use belljar_guest_protocol::{Decoder, Failure, Frame, FrameKind, decode, encode, encode_frame};
 
 use crate::peer;
+use crate::shell::{complain, say};
 
 /// Another socket than the usual one; it only decides whom this program asks, which gives it nothing.
 const OTHER_SOCKET: &str = "BELLJAR_KEEP_SOCKET";
@@ -49,7 +50,7 @@ pub(crate) fn main(arguments: impl Iterator<Item = OsString>) -> ExitCode {
             ExitCode::SUCCESS
         }
         Err(error) => {
-            complain(&error);
+            complain("belljar-keep", &error);
             ExitCode::FAILURE
         }
     }
@@ -117,18 +118,5 @@ fn receive(stream: &mut UnixStream) -> Result<Frame, KeepError> {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => return Err(KeepError::Lost(error)),
         }
-    }
-}
-
-#[expect(clippy::print_stdout, reason = "this is a program for people in a shell")]
-fn say(words: &str) {
-    println!("{words}");
-}
-
-#[expect(clippy::print_stderr, reason = "this is a program for people in a shell")]
-fn complain(error: &KeepError) {
-    eprintln!("belljar-keep: {error}");
-    if let Some(source) = std::error::Error::source(error) {
-        eprintln!("belljar-keep:   because: {source}");
     }
 }

@@ -27,15 +27,7 @@ const ASKERS: usize = 32;
 
 /// Waits for `belljar-keep` for ever. Everybody may ask; the file is read with the rights of whoever does.
 pub(crate) async fn serve(agent: Rc<Agent>, path: &Path) -> io::Result<()> {
-    if let Some(parent) = path.parent() {
-        std::fs::create_dir_all(parent)?;
-        std::fs::set_permissions(parent, std::os::unix::fs::PermissionsExt::from_mode(0o755))?;
-    }
-    // A socket of an earlier run, if the filesystem was kept.
-    let _ = std::fs::remove_file(path);
-    let listener = Channel::new(std::os::unix::net::UnixListener::bind(path)?.into(), Interest::READABLE)?;
-    peer::identify(listener.fd())?;
-    std::fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(0o666))?;
+    let listener = Channel::new(peer::listen(path)?.into(), Interest::READABLE)?;
     let askers = Rc::<Cell<usize>>::default();
     loop {
         match listener.accept().await.and_then(|stream| Channel::new(stream, Interest::READABLE)) {

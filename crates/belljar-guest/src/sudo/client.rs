@@ -16,6 +16,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use super::options::{Asked, Options, parse};
 use super::relay::Relay;
 use crate::peer;
+use crate::shell::{complain, say};
 
 /// Another socket than the usual one; it only decides whom this program asks, which gives it nothing.
 const OTHER_SOCKET: &str = "BELLJAR_SUDO_SOCKET";
@@ -59,7 +60,7 @@ pub(crate) fn main(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     match outcome {
         Ok(code) => ExitCode::from(code),
         Err(error) => {
-            complain(&error);
+            complain("sudo", &error);
             ExitCode::from(WRONG_USE)
         }
     }
@@ -174,18 +175,5 @@ fn outcome(frame: &Frame) -> Result<u8, SudoError> {
             Err(SudoError::Refused(failure.message))
         }
         _ => Err(SudoError::Nonsense),
-    }
-}
-
-#[expect(clippy::print_stdout, reason = "this is a program for people in a shell")]
-fn say(words: &str) {
-    println!("{words}");
-}
-
-#[expect(clippy::print_stderr, reason = "this is a program for people in a shell")]
-fn complain(error: &SudoError) {
-    eprintln!("sudo: {error}");
-    if let Some(source) = std::error::Error::source(error) {
-        eprintln!("sudo:   because: {source}");
     }
 }

@@ -25,15 +25,9 @@ const ADMIN_GROUPS: [&str; 2] = ["sudo", "wheel"];
 
 /// Waits for `sudo` for ever. Everybody may connect; who may run what is decided for each.
 pub(crate) async fn serve(agent: Rc<Agent>, path: &Path) -> io::Result<()> {
-    if let Some(parent) = path.parent() {
-        std::fs::create_dir_all(parent)?;
-        std::fs::set_permissions(parent, std::os::unix::fs::PermissionsExt::from_mode(0o755))?;
-    }
-    // A socket of an earlier run, if the filesystem was kept.
-    let _ = std::fs::remove_file(path);
-    let listener = UnixListener::bind(path)?;
-    peer::identify(&listener)?;
-    std::fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(0o666))?;
+    let listener = peer::listen(path)?;
+    listener.set_nonblocking(true)?;
+    let listener = UnixListener::from_std(listener)?;
     loop {
         match listener.accept().await {
             Ok((stream, _)) => drop(tokio::task::spawn_local(one(Rc::clone(&agent), stream))),
