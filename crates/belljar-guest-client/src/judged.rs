@@ -1,5 +1,6 @@
 //! Tells which processes the host's kernel killed for memory. Inside a sandbox such a death looks like any other (a `SIGKILL` where the kernel is
-//! shared, a plain exit code behind gVisor); only the host's counter knows, so an engine lets its agent's answers pass through here.
+//! shared, a plain exit code behind gVisor); only the host's counter knows, so an engine lets its agent's answers pass through here. So do those about
+//! extended attributes where only the host can keep them.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,6 +16,8 @@ use belljar_types::{
 };
 use bytes::Bytes;
 use futures_util::StreamExt;
+
+use crate::attributes::{self, OutsideAttributes, is_unsupported};
 
 /// How many processes' beginnings are remembered; beyond that the oldest knowledge is forgotten all at once.
 const REMEMBERED: usize = 16_384;
@@ -110,12 +113,13 @@ impl Known {
 pub struct JudgedGuest<G> {
     agent: G,
     ledger: Arc<OomLedger>,
+    attributes: Option<Arc<dyn OutsideAttributes>>,
 }
 
 impl<G: Guest> JudgedGuest<G> {
-    /// `agent`'s answers, judged by `ledger`.
-    pub fn new(agent: G, ledger: Arc<OomLedger>) -> Self {
-        Self { agent, ledger }
+    /// `agent`'s answers, judged by `ledger`, and with `attributes` where the sandbox has none.
+    pub fn new(agent: G, ledger: Arc<OomLedger>, attributes: Option<Arc<dyn OutsideAttributes>>) -> Self {
+        Self { agent, ledger, attributes }
     }
 
     fn judged(&self, id: &ProcessId, output: OutputStream) -> OutputStream {
@@ -213,11 +217,22 @@ impl<G: Guest> Guest for JudgedGuest<G> {
     }
 
     async fn get_xattr(&self, path: &GuestPath, name: &str, user: Option<&UserName>) -> Result<Option<Bytes>, GuestError> {
-        self.agent.get_xattr(path, name, user).await
+        match self.agent.get_xattr(path, name, user).await {
+            Err(refused) if is_unsupported(&refused) => {
+                let place = attributes::place(&self.agent, self.attributes.as_ref(), path, name, user, refused).await?;
+                Ok(place.get().await?.map(Bytes::from))
+            }
+            done => done,
+        }
     }
 
     async fn set_xattr(&self, path: &GuestPath, name: &str, value: Option<&[u8]>, user: Option<&UserName>) -> Result<(), GuestError> {
-        self.agent.set_xattr(path, name, value, user).await
+        match self.agent.set_xattr(path, name, value, user).await {
+            Err(refused) if is_unsupported(&refused) => {
+                attributes::place(&self.agent, self.attributes.as_ref(), path, name, user, refused).await?.set(value).await
+            }
+            done => done,
+        }
     }
 
     async fn watch(&self, path: &GuestPath, recursive: bool, user: Option<&UserName>) -> Result<EventStream, GuestError> {

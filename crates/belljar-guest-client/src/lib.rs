@@ -13,6 +13,7 @@
 //!                                                └─ tunnel: both ways
 //! ```
 
+mod attributes;
 mod client;
 mod collect;
 mod connect;
@@ -24,6 +25,7 @@ mod stream;
 mod tunnel;
 mod upload;
 
+pub use attributes::OutsideAttributes;
 pub use belljar_guest_line::Patience;
 pub use client::GuestClient;
 pub use connect::{AsyncStream, Connect, Credentials};

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use async_trait::async_trait;
-use belljar_guest_client::{AsyncStream, Connect, Credentials, GuestClient, JudgedGuest, OomLedger};
+use belljar_guest_client::{AsyncStream, Connect, Credentials, GuestClient, JudgedGuest, OomLedger, OutsideAttributes};
 use belljar_guest_protocol::AGENT_PORT;
 use belljar_ports::GuestError;
 use belljar_types::Termination;
@@ -32,15 +32,20 @@ pub type Gate = Arc<RwLock<()>>;
 
 impl Host {
     /// The agent of the sandbox with this record; no connection is made yet. `by_memory` says how the end of a process looks from inside
-    /// when the host's kernel kills it for memory.
-    pub fn agent(self: &Arc<Self>, record: &Record, by_memory: fn(Termination) -> bool) -> Agent {
+    /// when the host's kernel kills it for memory; `attributes` keeps what its kernel cannot.
+    pub fn agent(
+        self: &Arc<Self>,
+        record: &Record,
+        by_memory: fn(Termination) -> bool,
+        attributes: Option<Arc<dyn OutsideAttributes>>,
+    ) -> Agent {
         let gate = Gate::default();
         let route = self.route(record, &gate);
         let Identity { sandbox, execution, token } = record.identity();
         let credentials = Credentials { sandbox, execution, token };
         let cgroup = self.cgroup(&record.id);
         let ledger = Arc::new(OomLedger::new(move || cgroup.oom_kills().unwrap_or(0), by_memory));
-        let guest = JudgedGuest::new(GuestClient::new(Arc::new(route), credentials), Arc::clone(&ledger));
+        let guest = JudgedGuest::new(GuestClient::new(Arc::new(route), credentials), Arc::clone(&ledger), attributes);
         Agent { guest: Arc::new(guest), ledger, gate }
     }
 }

@@ -1,7 +1,7 @@
 //! Opening files below a directory that a hostile sandbox may have filled, without ever being led out of it.
 //!
-//! Each open is one `openat2` that refuses symbolic links, magic links and anything above the directory, so there is no moment between
-//! a check and its use.
+//! Each open is one `openat2` that refuses magic links and anything above the directory, and symbolic links unless they are asked for, so there is no
+//! moment between a check and its use.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -17,6 +17,11 @@ fn confined() -> ResolveFlags {
 /// Opens `path` below `directory`.
 pub fn open_beneath(directory: impl AsFd, path: &Path, flags: OFlags, mode: Mode) -> io::Result<OwnedFd> {
     Ok(openat2(directory, path, flags | OFlags::CLOEXEC | OFlags::NOFOLLOW, mode, confined())?)
+}
+
+/// Opens what `path` leads to for somebody whose root is `directory`: links are followed, and end there at the latest.
+pub fn open_within(directory: impl AsFd, path: &Path, flags: OFlags) -> io::Result<OwnedFd> {
+    Ok(openat2(directory, path, flags | OFlags::CLOEXEC, Mode::empty(), ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS)?)
 }
 
 /// Opens the directory `path` below `directory`.

@@ -29,7 +29,7 @@ pub(crate) struct Live {
 impl Live {
     /// Begins to look after a sandbox whose first process this is.
     pub(crate) fn watch(host: &Arc<Host>, record: &Record, first: OwnedFd) -> io::Result<Self> {
-        let Agent { guest, ledger, .. } = host.agent(record, |end| end == Termination::Signaled(Signal::KILL.number()));
+        let Agent { guest, ledger, .. } = host.agent(record, |end| end == Termination::Signaled(Signal::KILL.number()), None);
         let asked_to_end = Arc::new(AtomicBool::new(false));
         let (tell, ended) = watch::channel(None);
         let watcher = Watcher {

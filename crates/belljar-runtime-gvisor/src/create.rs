@@ -105,7 +105,7 @@ impl Inner {
             return Err(failed_start(&id, cgroup, error).await);
         }
 
-        let live = Arc::new(Live::new(&self.host, &record));
+        let live = Arc::new(Live::new(&self.host, &record, self.files(&record.id)));
         let answer = async {
             if let Origin::Memory { identity, .. } = &origin {
                 self.tell_who_it_is(&record, identity, &cgroup).await?;

@@ -29,7 +29,7 @@ impl Inner {
         if let Presence::Ended(reason) = self.presence(&record).await? {
             return Err(RuntimeError::Ended { id: id.clone(), reason, detail: self.files(id).last_words() });
         }
-        let live = Arc::new(Live::new(&self.host, &record));
+        let live = Arc::new(Live::new(&self.host, &record, self.files(&record.id)));
         Ok(self.lives().entry(id.clone()).or_insert(live).clone())
     }
 
@@ -114,8 +114,13 @@ fn sentry(files: &Files, cgroup: &Cgroup) -> Result<Option<OwnedFd>, EngineError
         other => other.map_err(failed)?,
     };
     let Ok(process) = pidfd::open(pid) else { return Ok(None) };
+    Ok(is_member(cgroup, pid).then_some(process))
+}
+
+/// Whether the process with this number is one of the sandbox's.
+pub(crate) fn is_member(cgroup: &Cgroup, pid: u32) -> bool {
     let members = std::fs::read_to_string(cgroup.path().join("cgroup.procs")).unwrap_or_default();
-    Ok(members.lines().any(|member| member == pid.to_string()).then_some(process))
+    members.lines().any(|member| member == pid.to_string())
 }
 
 /// The sentry's process number as runsc wrote it down.

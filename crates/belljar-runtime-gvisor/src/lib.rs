@@ -30,6 +30,7 @@
 //!   it that the victim is not the sentry.
 //! * It covers an empty `/tmp` with a filesystem in memory unless told of a mount there: `bundle`.
 
+mod attributes;
 mod bundle;
 mod checkpoint;
 mod config;

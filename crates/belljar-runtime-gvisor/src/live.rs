@@ -8,6 +8,9 @@ use belljar_host::{Agent, Gate, Host, Record, end_at, time_is_up};
 use belljar_types::{EndReason, Termination};
 use tokio::task::AbortHandle;
 
+use crate::attributes::RootAttributes;
+use crate::launch::Files;
+
 /// A sandbox that this process made or found.
 pub(crate) struct Live {
     pub(crate) guest: Arc<JudgedGuest<GuestClient>>,
@@ -19,8 +22,9 @@ pub(crate) struct Live {
 }
 
 impl Live {
-    pub(crate) fn new(host: &Arc<Host>, record: &Record) -> Self {
-        let Agent { guest, ledger, gate } = host.agent(record, ends_by_memory);
+    pub(crate) fn new(host: &Arc<Host>, record: &Record, files: Files) -> Self {
+        let attributes = RootAttributes::new(files, host.cgroup(&record.id));
+        let Agent { guest, ledger, gate } = host.agent(record, ends_by_memory, Some(Arc::new(attributes)));
         let asked_to_end = Arc::new(AtomicBool::new(false));
         let clock = time_is_up(record).map(|moment| {
             let (cgroup, asked_to_end) = (host.cgroup(&record.id), asked_to_end.clone());

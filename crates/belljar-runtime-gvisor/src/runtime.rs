@@ -87,7 +87,7 @@ impl Runtime for GvisorRuntime {
             fork: true,
             oom: OomScope::Process,
             setuid: false,
-            xattrs: false,
+            xattrs: true,
             volumes: true,
         }
     }

@@ -46,7 +46,8 @@ on_every_class! {
     terminal::{resizing_is_seen_inside, a_shell_has_job_control, ctrl_c_interrupts},
     files::{
         a_big_file_goes_up_and_down_in_constant_memory, ranges_and_offsets, odd_names_survive, what_is_listed_is_what_is_there,
-        moves_and_removals, modes_owners_and_attributes, users_cannot_do_more_than_they_may, watching_sees_changes_below,
+        moves_and_removals, modes_owners_and_attributes, attributes_belong_to_files_and_obey_their_permissions,
+        users_cannot_do_more_than_they_may, watching_sees_changes_below,
         searching_finds_names_and_content,
     },
     limits::{

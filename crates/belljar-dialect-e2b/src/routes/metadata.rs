@@ -1,5 +1,5 @@
 //! A file's own metadata: extended attributes `user.e2b.*`. The agent has no way to list attributes, so one more of them says which there are.
-//! Where a sandbox has no extended attributes (gVisor's class) nothing is kept, and nothing is claimed to be.
+//! Where a file can have none (in a bucket, say) nothing is kept, and nothing is claimed to be.
 
 use std::collections::BTreeMap;
 

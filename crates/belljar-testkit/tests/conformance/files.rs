@@ -178,16 +178,44 @@ pub(crate) async fn modes_owners_and_attributes(class: IsolationClass) {
     assert!(guest.set_owner(&at, Some(1000), None, None).await.is_err(), "an ordinary user cannot give files away or take them");
     let mine = path("/home/user/mine");
     guest.write_file(&mine, &WriteOptions::default(), bytes("x")).await.unwrap();
-    if !sandbox.runtime.capabilities().xattrs {
-        let refused = guest.set_xattr(&mine, "user.note", Some(b"x"), None).await;
-        assert!(matches!(refused, Err(GuestError::Refused { errno: 95, .. })), "{refused:?}");
-        return sandbox.destroy().await;
-    }
     assert_eq!(guest.get_xattr(&mine, "user.note", None).await.unwrap(), None);
     guest.set_xattr(&mine, "user.note", Some(b"\0binary\xff"), None).await.unwrap();
     assert_eq!(guest.get_xattr(&mine, "user.note", None).await.unwrap().unwrap(), &b"\0binary\xff"[..]);
     guest.set_xattr(&mine, "user.note", None, None).await.unwrap();
     assert_eq!(guest.get_xattr(&mine, "user.note", None).await.unwrap(), None);
+    sandbox.destroy().await;
+}
+
+/// Where the host keeps them for a kernel that cannot, they follow the file, and are nobody's who may not have the file.
+pub(crate) async fn attributes_belong_to_files_and_obey_their_permissions(class: IsolationClass) {
+    let sandbox = Lab::get().await.sandbox(class).await;
+    let guest = &*sandbox.guest;
+    assert!(sandbox.runtime.capabilities().xattrs);
+    let noted = async |at: &str, user: Option<UserName>| guest.get_xattr(&path(at), "user.note", user.as_ref()).await;
+    guest.write_file(&path("/home/user/first"), &WriteOptions::default(), bytes("x")).await.unwrap();
+    guest.set_xattr(&path("first"), "user.note", Some(b"mine"), None).await.unwrap();
+    guest.rename(&path("/home/user/first"), &path("/home/user/second"), None).await.unwrap();
+    assert_eq!(noted("/home/user/second", None).await.unwrap().as_deref(), Some(&b"mine"[..]), "it moved with its file");
+    assert!(noted("/home/user/first", None).await.is_err(), "and is not where that was");
+
+    sh(guest, "ln -s second /home/user/link; ln -s /etc/hostname /home/user/name; ln -s ../../../../../../../etc/passwd /home/user/above")
+        .await;
+    assert_eq!(noted("/home/user/link", None).await.unwrap().as_deref(), Some(&b"mine"[..]));
+    for (link, target) in [("/home/user/name", "/etc/hostname"), ("/home/user/above", "/etc/passwd")] {
+        guest.set_xattr(&path(link), "user.note", Some(b"theirs"), None).await.expect_err("an ordinary user cannot mark root's files");
+        guest.set_xattr(&path(link), "user.note", Some(target.as_bytes()), root().as_ref()).await.unwrap();
+        assert_eq!(noted(target, None).await.unwrap().as_deref(), Some(target.as_bytes()), "a link leads to the sandbox's own file");
+        let mut value = [0; 64];
+        let outside = rustix::fs::getxattr(target, "user.note", &mut value);
+        assert!(outside.is_err(), "and never to the host's: {outside:?}");
+    }
+    guest.set_mode(&path("/home/user/second"), 0o600, root().as_ref()).await.unwrap();
+    guest.set_owner(&path("/home/user/second"), Some(0), Some(0), root().as_ref()).await.unwrap();
+    assert!(noted("/home/user/second", None).await.is_err(), "whoever may not read a file may not read what is noted on it");
+    for name in ["trusted.overlay.opaque", "security.capability", "trusted.note"] {
+        let refused = guest.set_xattr(&path("/home/user/link"), name, Some(b"y"), None).await;
+        assert!(matches!(refused, Err(GuestError::Refused { .. })), "{name}: {refused:?}");
+    }
     sandbox.destroy().await;
 }
 

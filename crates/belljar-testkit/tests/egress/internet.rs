@@ -132,7 +132,7 @@ pub(crate) fn authority() -> &'static Authority {
 }
 
 /// One certificate for all but `bad.test`, which nobody vouches for.
-fn tls_config() -> Arc<ServerConfig> {
+pub(crate) fn tls_config() -> Arc<ServerConfig> {
     let names = ["allowed.test", "evil.test", "cdn.test", "api.test", "*.registry.test"].map(str::to_owned).to_vec();
     let key = KeyPair::generate().unwrap();
     let mut params = CertificateParams::new(names).unwrap();
@@ -145,7 +145,7 @@ fn tls_config() -> Arc<ServerConfig> {
     Arc::new(config.with_no_client_auth().with_single_cert(vec![leaf.der().clone()], key).unwrap())
 }
 
-fn answer_tls(mut stream: TcpStream, config: Arc<ServerConfig>, log: &Log, at: &str) {
+pub(crate) fn answer_tls(mut stream: TcpStream, config: Arc<ServerConfig>, log: &Log, at: &str) {
     let mut connection = ServerConnection::new(config).unwrap();
     while connection.is_handshaking() {
         if connection.complete_io(&mut stream).is_err() {
