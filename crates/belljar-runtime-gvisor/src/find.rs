@@ -1,4 +1,6 @@
-//! Finding sandboxes again, whoever made them: the record says that one should be there, its sentry's process whether it is.
+//! Finding sandboxes again, whoever made them: the record says that one should be there, the processes of its sentry and its gofer whether it is.
+//!
+//! A sentry whose gofer was killed may live on without a single file (seen after a restore), so the end of either is the end of the sandbox.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -55,7 +57,10 @@ impl Inner {
             if record.state == RecordState::Making && self.makings.is_making(&record.id) {
                 continue;
             }
-            self.release_if_held(&record).await?;
+            // Whatever is wrong with one, the others are found.
+            if let Err(error) = self.release_if_held(&record).await {
+                tracing::error!(sandbox = %record.id, error = belljar_types::chain(&error), "a sandbox that was left standing still does not go on");
+            }
             let presence = self.presence(&record).await?;
             found.push(Found { id: record.id, presence });
         }
@@ -72,7 +77,7 @@ impl Inner {
         }
         let (cgroup, files) = (self.host.cgroup(&record.id), self.files(&record.id));
         let live = self.lives().get(&record.id).cloned();
-        let look = blocking(move || match (sentry(&files, &cgroup)?, live) {
+        let look = blocking(move || match (processes(&files, &cgroup)?, live) {
             (Some(_), _) => Ok(Ok(cgroup.is_frozen()?)),
             (None, Some(live)) => Ok(Err(live.end_reason())),
             // Nobody saw it end; the kernel's count is all there is to go by.
@@ -87,6 +92,12 @@ impl Inner {
         })
     }
 
+    /// Whether what ran of it is gone, although its record says that it runs.
+    pub(crate) async fn is_gone(&self, id: &SandboxId) -> bool {
+        let (files, cgroup) = (self.files(id), self.host.cgroup(id));
+        blocking(move || Ok(processes(&files, &cgroup)?.is_none())).await.unwrap_or(false)
+    }
+
     pub(crate) async fn wait_for_end(&self, id: &SandboxId) -> Result<EndReason, RuntimeError> {
         const OPERATION: &str = "wait for the end";
         let live = match self.live(id).await {
@@ -95,9 +106,19 @@ impl Inner {
         };
         let (files, cgroup) = (self.files(id), self.host.cgroup(id));
         let at = files.pid.clone();
-        let sentry = blocking(move || sentry(&files, &cgroup)).await.map_err(|error| error.during(OPERATION, id))?;
-        if let Some(sentry) = sentry {
-            end_of(sentry).await.map_err(|source| EngineError::Sentry { path: at, source }.during(OPERATION, id))?;
+        let found = blocking(move || processes(&files, &cgroup)).await.map_err(|error| error.during(OPERATION, id))?;
+        if let Some(Processes { sentry, gofer }) = found {
+            let gofer = async {
+                match gofer {
+                    Some(gofer) => end_of(gofer).await,
+                    None => std::future::pending().await,
+                }
+            };
+            let ended = tokio::select! {
+                ended = end_of(sentry) => ended,
+                ended = gofer => ended,
+            };
+            ended.map_err(|source| EngineError::Sentry { path: at, source }.during(OPERATION, id))?;
         }
         if let Ok(record) = self.known(id, OPERATION).await {
             require_whole(&record)?;
@@ -106,21 +127,41 @@ impl Inner {
     }
 }
 
-/// The sentry's process, if it still runs. Its number may have been given to another process since; that one is not in our group.
-fn sentry(files: &Files, cgroup: &Cgroup) -> Result<Option<OwnedFd>, EngineError> {
+/// What a sandbox does not live without.
+struct Processes {
+    sentry: OwnedFd,
+    /// None if runsc does not say which one it is.
+    gofer: Option<OwnedFd>,
+}
+
+/// The sandbox's processes, if all of them run. A number may have been given to another process since; that one is not in our group.
+fn processes(files: &Files, cgroup: &Cgroup) -> Result<Option<Processes>, EngineError> {
     let failed = |source| EngineError::Sentry { path: files.pid.clone(), source };
     let pid = match sentry_pid(files) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         other => other.map_err(failed)?,
     };
-    let Ok(process) = pidfd::open(pid) else { return Ok(None) };
-    Ok(is_member(cgroup, pid).then_some(process))
+    let known = gofer_pid(files);
+    let (sentry, gofer) = (pidfd::open(pid), known.map(pidfd::open));
+    Ok(match (sentry, gofer) {
+        (Ok(sentry), None) if is_member(cgroup, pid) => Some(Processes { sentry, gofer: None }),
+        (Ok(sentry), Some(Ok(gofer))) if is_member(cgroup, pid) && known.is_some_and(|pid| is_member(cgroup, pid)) => {
+            Some(Processes { sentry, gofer: Some(gofer) })
+        }
+        _ => None,
+    })
 }
 
 /// Whether the process with this number is one of the sandbox's.
 pub(crate) fn is_member(cgroup: &Cgroup, pid: u32) -> bool {
     let members = std::fs::read_to_string(cgroup.path().join("cgroup.procs")).unwrap_or_default();
     members.lines().any(|member| member == pid.to_string())
+}
+
+/// The gofer's process number, from what runsc wrote down about the sandbox; it may be about to write it anew.
+fn gofer_pid(files: &Files) -> Option<u32> {
+    let told: serde_json::Value = serde_json::from_slice(&std::fs::read(&files.told).ok()?).ok()?;
+    told.get("goferPid")?.as_u64().and_then(|pid| u32::try_from(pid).ok()).filter(|pid| *pid > 0)
 }
 
 /// The sentry's process number as runsc wrote it down.

@@ -43,6 +43,8 @@ pub(crate) struct Files {
     pub(crate) volumes: PathBuf,
     /// runsc's own state.
     pub(crate) state: PathBuf,
+    /// What runsc wrote down there about the sandbox.
+    pub(crate) told: PathBuf,
     /// The sentry's process number.
     pub(crate) pid: PathBuf,
     /// What runsc says. The sandbox can make the sentry write to it, so it lies where the sandbox's disk limit counts it.
@@ -57,6 +59,7 @@ impl Files {
             root: home.join("root"),
             volumes: home.join("volumes"),
             state: home.join("runsc"),
+            told: home.join("runsc").join(format!("{CONTAINER}_sandbox:{CONTAINER}.state")),
             pid: home.join("sentry.pid"),
             log: disk.join("runsc.log"),
         }

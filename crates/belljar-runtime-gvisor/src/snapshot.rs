@@ -15,7 +15,7 @@ use std::time::Instant;
 
 use belljar_host::{Draft, HostError, Record, RecordState, Snapshot, Stillness};
 use belljar_ports::{Guest, Presence, RuntimeError, SnapshotKind, SnapshotRecord};
-use belljar_types::{Execution, ExecutionId, SandboxId, SnapshotId};
+use belljar_types::{EndReason, Execution, ExecutionId, SandboxId, SnapshotId};
 
 use tokio::sync::OwnedRwLockWriteGuard;
 
@@ -122,6 +122,16 @@ impl Inner {
 
     async fn write_to_disk(&self, record: &Record, capture: &str) -> Result<(), RuntimeError> {
         let id = &record.id;
+        let written = self.write_and_rest(record, capture).await;
+        // The record decides: once it says "paused", it is.
+        if written.is_err() && self.known(id, PAUSE).await?.state == RecordState::Running {
+            self.host.drop_captures(id).await.map_err(|error| from_host(error, PAUSE, id))?;
+        }
+        written
+    }
+
+    async fn write_and_rest(&self, record: &Record, capture: &str) -> Result<(), RuntimeError> {
+        let id = &record.id;
         let failed = |error: HostError| from_host(error, PAUSE, id);
         let image = self.host.make_capture(id, capture).await.map_err(failed)?;
         let shut = self.hang_up(record).await?;
@@ -132,11 +142,8 @@ impl Inner {
             self.host.rest(id, Some(capture)).await.map_err(failed)
         };
         let written = written.await;
-        // The record decides: once it says "paused", it is.
         if written.is_err() && self.known(id, PAUSE).await?.state == RecordState::Running {
-            self.let_go(id).await?;
-            self.break_silence(id, shut).await;
-            self.host.drop_captures(id).await.map_err(failed)?;
+            self.go_on(id, shut).await?;
         }
         written
     }
@@ -153,10 +160,26 @@ impl Inner {
             self.host.copy_disk(draft).await.map_err(failed)
         };
         let written: Result<Draft, RuntimeError> = written.await;
-        self.let_go(id).await?;
-        let stood_still = began.elapsed();
-        self.break_silence(id, shut).await;
+        let stood_still = self.go_on(id, shut).await?.duration_since(began);
         self.host.finish_snapshot(written?, stood_still).await.map_err(failed)
+    }
+
+    /// Lets a sandbox go on that was written down, and speaks to it; says when it went on. One that died meanwhile does not, and that is what is told.
+    async fn go_on(&self, id: &SandboxId, shut: OwnedRwLockWriteGuard<()>) -> Result<Instant, RuntimeError> {
+        let going = self.let_go(id).await;
+        if going.is_err() && self.is_gone(id).await {
+            self.host.set_still(id, Stillness::Going).await.map_err(|error| from_host(error, HOLD, id))?;
+            return Err(self.dead(id));
+        }
+        going?;
+        let at = Instant::now();
+        self.break_silence(id, shut).await;
+        Ok(at)
+    }
+
+    fn dead(&self, id: &SandboxId) -> RuntimeError {
+        let reason = self.lives().get(id).map_or(EndReason::Exited, |live| live.end_reason());
+        RuntimeError::Ended { id: id.clone(), reason, detail: self.files(id).last_words() }
     }
 
     async fn hang_up(&self, record: &Record) -> Result<OwnedRwLockWriteGuard<()>, RuntimeError> {
@@ -181,6 +204,9 @@ impl Inner {
         let held = blocking(move || runsc.hold(&files)).await;
         if held.is_err() {
             self.host.set_still(id, Stillness::Going).await.map_err(|error| from_host(error, HOLD, id))?;
+            if self.is_gone(id).await {
+                return Err(self.dead(id));
+            }
         }
         held.map_err(|error| error.during(HOLD, id))
     }
@@ -189,7 +215,9 @@ impl Inner {
         const OPERATION: &str = "write its memory to disk";
         let runsc = self.runsc().await.map_err(|error| error.during(OPERATION, id))?.clone();
         let files = self.files(id);
-        blocking(move || runsc.checkpoint(&files, &image)).await.map_err(|error| error.during(OPERATION, id))
+        let written = blocking(move || runsc.checkpoint(&files, &image)).await.map_err(|error| error.during(OPERATION, id));
+        // What was dying while it was written down would go on dying when it is restored: that is nothing to promise.
+        if self.is_gone(id).await { Err(self.dead(id)) } else { written }
     }
 
     /// Lets a sandbox go on that we or somebody who is gone held still.
@@ -207,13 +235,13 @@ impl Inner {
             return Ok(());
         }
         tracing::warn!(sandbox = %record.id, "a sandbox was left standing still; it goes on");
-        match self.let_go(&record.id).await {
-            // Whoever held it was cut short before it stood still.
-            Err(RuntimeError::Host { source, .. }) if source.downcast_ref().is_some_and(EngineError::is_not_held) => {
-                let going = self.host.set_still(&record.id, Stillness::Going).await;
-                going.map_err(|error| from_host(error, "let the sandbox go on", &record.id))
-            }
-            other => other,
+        let Err(error) = self.let_go(&record.id).await else { return Ok(()) };
+        // Whoever held it was cut short before it stood still; or it died so.
+        let not_held = matches!(&error, RuntimeError::Host { source, .. } if source.downcast_ref().is_some_and(EngineError::is_not_held));
+        if not_held || self.is_gone(&record.id).await {
+            let going = self.host.set_still(&record.id, Stillness::Going).await;
+            return going.map_err(|error| from_host(error, "let the sandbox go on", &record.id));
         }
+        Err(error)
     }
 }
