@@ -1,7 +1,6 @@
 //! Extended attributes of a sandbox's files, which gVisor's kernel has none of. Its files are files of the host, in an overlay that only the gofer
 //! still sees, and there attributes can be kept: they are on the sandbox's disk, so they count against its limit and are in its snapshots.
 
-use std::fs;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
@@ -13,10 +12,9 @@ use belljar_linux::resolve::open_within;
 use belljar_types::GuestPath;
 use rustix::fs::{Mode, OFlags, XattrFlags};
 use rustix::io::Errno;
-use serde_json::Value;
 
-use crate::find::is_member;
-use crate::launch::{CONTAINER, Files};
+use crate::find::{gofer_pid, is_member};
+use crate::launch::Files;
 
 /// The only attributes that users may have. The others mean something to the host, the overlay's own among them.
 const OF_USERS: &str = "user.";
@@ -36,9 +34,7 @@ impl RootAttributes {
 
     /// The sandbox's root as the gofer sees it, volumes included.
     fn root(&self) -> io::Result<OwnedFd> {
-        let state = fs::read(self.files.state.join(format!("{CONTAINER}_sandbox:{CONTAINER}.state")))?;
-        let state: Value = serde_json::from_slice(&state)?;
-        let gofer = state["goferPid"].as_u64().and_then(|pid| u32::try_from(pid).ok()).ok_or(io::ErrorKind::InvalidData)?;
+        let gofer = gofer_pid(&self.files).ok_or(io::ErrorKind::InvalidData)?;
         let root = rustix::fs::open(format!("/proc/{gofer}/root"), OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
         // Its number may have been given to another process since; that one is not in our group.
         if is_member(&self.cgroup, gofer) { Ok(root) } else { Err(io::ErrorKind::NotFound.into()) }

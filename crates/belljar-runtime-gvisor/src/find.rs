@@ -159,7 +159,7 @@ pub(crate) fn is_member(cgroup: &Cgroup, pid: u32) -> bool {
 }
 
 /// The gofer's process number, from what runsc wrote down about the sandbox; it may be about to write it anew.
-fn gofer_pid(files: &Files) -> Option<u32> {
+pub(crate) fn gofer_pid(files: &Files) -> Option<u32> {
     let told: serde_json::Value = serde_json::from_slice(&std::fs::read(&files.told).ok()?).ok()?;
     told.get("goferPid")?.as_u64().and_then(|pid| u32::try_from(pid).ok()).filter(|pid| *pid > 0)
 }

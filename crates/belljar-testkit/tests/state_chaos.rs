@@ -1,12 +1,12 @@
 //! Whoever pauses, takes snapshots, forks, rolls back, makes layers and sweeps them is shot at a random moment. The sandbox is afterwards running or paused, with its files, and
 //! with its memory if that was kept; no promised snapshot is lost, none that is shown is broken, and no layer that one stands on was swept.
 //!
-//! A quick slice by default, 240 shots with `BELLJAR_FULL=1`, half at each class and half at each maker; then every step must have been hit. The seed is printed; `BELLJAR_SEED`
-//! plays it again.
+//! A quick slice by default, 240 shots with `BELLJAR_FULL=1`, half at each class and half at each maker; then every step must have been hit. Sweeps are short, so every
+//! fourth shot waits for one. The seed is printed; `BELLJAR_SEED` plays it again.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufReader};
-use std::process::{Command, Stdio};
+use std::process::{ChildStdout, Command, Stdio};
 use std::time::Duration;
 
 use belljar_testkit::{Census, Dice, full, scaled};
@@ -38,7 +38,11 @@ fn a_keeper_of_state_shot_at_a_random_moment_breaks_no_promise() {
     for round in 0..scaled(8, 240) {
         let (class, longest) = if round % 2 == 0 { ("container", 600) } else { ("gvisor", 4000) };
         let act = if round % 4 < 2 { "state" } else { "layers" };
-        let testament = shoot_once(act, class, Duration::from_millis(dice.below(longest)));
+        let testament = if round % 8 > 5 {
+            shoot_at("doing gc", act, class, Duration::from_micros(dice.below(40_000)))
+        } else {
+            shoot_once(act, class, Duration::from_millis(dice.below(longest)))
+        };
         steps += testament.steps;
         promised += testament.promised.len();
         *hit.entry(testament.under_way.clone().unwrap_or_else(|| "between two steps".to_owned())).or_default() += 1;
@@ -55,16 +59,37 @@ fn a_keeper_of_state_shot_at_a_random_moment_breaks_no_promise() {
 
 /// Starts a maker, waits until it has its sandbox and then `delay` longer, and kills it.
 fn shoot_once(act: &str, class: &str, delay: Duration) -> Testament {
+    shoot(act, class, delay, |_| true)
+}
+
+/// The same, but waits until the maker has said `what` for the second time: the first sweep finds nothing.
+fn shoot_at(what: &str, act: &str, class: &str, delay: Duration) -> Testament {
+    let mut times = 0;
+    shoot(act, class, delay, |line| {
+        times += usize::from(line == what);
+        times == 2
+    })
+}
+
+fn shoot(act: &str, class: &str, delay: Duration, mut is_time: impl FnMut(&str) -> bool) -> Testament {
     let mut maker = trial().args(["make", act, class]).stdout(Stdio::piped()).stderr(Stdio::inherit()).spawn().expect("the maker starts");
     let mut lines = BufReader::new(maker.stdout.take().expect("its output is piped")).lines();
-    let first = lines.next().expect("the maker says something").expect("and says it in text");
+    let next = |lines: &mut std::io::Lines<BufReader<ChildStdout>>| lines.next().expect("the maker goes on").expect("it speaks in text");
+    let first = next(&mut lines);
     let sandbox = first.strip_prefix("sandbox ").unwrap_or_else(|| panic!("{first}")).to_owned();
+    let mut said = Vec::new();
+    if !is_time(&first) {
+        said.push(next(&mut lines));
+        while !is_time(said.last().expect("it was just put there")) {
+            said.push(next(&mut lines));
+        }
+    }
     std::thread::sleep(delay);
     assert!(maker.try_wait().expect("the maker can be asked for").is_none(), "the maker failed by itself");
     maker.kill().expect("the maker can be killed");
     maker.wait().expect("and is gone");
     let mut testament = Testament { sandbox, promised: BTreeSet::new(), steps: 0, under_way: None };
-    for line in lines.map_while(Result::ok) {
+    for line in said.into_iter().chain(lines.map_while(Result::ok)) {
         match line.split_once(' ') {
             Some(("promised", snapshot)) => drop(testament.promised.insert(snapshot.to_owned())),
             Some(("withdrawn", snapshot)) => drop(testament.promised.remove(snapshot)),
