@@ -101,3 +101,34 @@ fn valid_for_two_days(params: &mut CertificateParams) {
     params.not_before = date_time_ymd(year, month, yesterday);
     params.not_after = date_time_ymd(last_year, last_month, last_day);
 }
+
+#[cfg(test)]
+mod tests {
+    use tokio_rustls::rustls::pki_types::ServerName;
+    use tokio_rustls::{TlsAcceptor, TlsConnector};
+
+    use super::*;
+    use crate::inspect::client_config;
+
+    /// Whether a client that trusts `trusted` takes what `signing` shows for `name`.
+    async fn shakes_hands(signing: &Authority, trusted: &Authority, name: &str) -> bool {
+        let server = signing.host(&HostName::from_wire(name.as_bytes()).unwrap()).unwrap();
+        let client = client_config(std::slice::from_ref(&trusted.certificate)).unwrap();
+        let (near, far) = tokio::io::duplex(1 << 16);
+        let (shown, taken) = tokio::join!(
+            TlsAcceptor::from(server).accept(far),
+            TlsConnector::from(client).connect(ServerName::try_from(name.to_owned()).unwrap(), near)
+        );
+        shown.is_ok() && taken.is_ok()
+    }
+
+    #[tokio::test]
+    async fn nobody_believes_it_about_other_hosts_nor_another_in_its_place() {
+        let authority = || Authority::new(vec!["api.test".to_owned()]).unwrap();
+        let (mine, theirs) = (authority(), authority());
+        assert!(shakes_hands(&mine, &mine, "api.test").await, "the control");
+        assert!(!shakes_hands(&mine, &mine, "evil.test").await, "a name it is not for");
+        assert!(!shakes_hands(&mine, &mine, "notapi.test").await, "a name that only ends alike");
+        assert!(!shakes_hands(&theirs, &mine, "api.test").await, "another sandbox's");
+    }
+}

@@ -3,6 +3,7 @@
 //! The program is hostile, and so may be whoever asks. It gets the request as it came, less what belongs to one connection and less every
 //! credential of ours: a key or token that reached a sandbox would open the whole project to it.
 
+mod deadline;
 mod headers;
 mod pump;
 
@@ -28,7 +29,8 @@ use crate::serve::Peer;
 pub struct Forwarded {
     /// The path that was taken away from the front, for programs that make links; nothing for host names.
     pub prefix: Option<String>,
-    /// When whoever asked may reach it no longer: a connection that was taken over (a WebSocket) is cut then.
+    /// When whoever asked may reach it no longer: an answer that is still under way (a stream of events) is broken off then, and so is a connection
+    /// that was taken over (a WebSocket).
     pub until: Option<Timestamp>,
 }
 
@@ -53,6 +55,7 @@ pub async fn forward(session: Session, port: u16, mut request: Request, path: &s
     parts.version = axum::http::Version::HTTP_11;
     parts.extensions = axum::http::Extensions::new();
 
+    let left = forwarded.until.map(|until| Timestamp::now().until(until) + GRACE);
     let unclear = |_| bad_answer(port);
     let stream = pump::pump(connection, session);
     // Some programs look for `Host` and not for `host`, as HTTP/1.1 clients mostly write it.
@@ -60,12 +63,11 @@ pub async fn forward(session: Session, port: u16, mut request: Request, path: &s
     let handshake = client_of_program.title_case_headers(true).handshake(TokioIo::new(stream));
     let (mut sender, driver) = handshake.await.map_err(unclear)?;
     tokio::spawn(driver.with_upgrades());
-    let mut answer = sender.send_request(Request::from_parts(parts, body)).await.map_err(unclear)?;
+    let mut answer = sender.send_request(Request::from_parts(parts, deadline::bounded(body, left))).await.map_err(unclear)?;
 
     if answer.status() == StatusCode::SWITCHING_PROTOCOLS {
         let Some(client) = client else { return Err(bad_answer(port)) };
         let program = hyper::upgrade::on(&mut answer);
-        let left = forwarded.until.map(|until| Timestamp::now().until(until) + GRACE);
         tokio::spawn(async move {
             if let (Ok(client), Ok(program)) = tokio::join!(client, program) {
                 let (mut client, mut program) = (TokioIo::new(client), TokioIo::new(program));
@@ -81,8 +83,8 @@ pub async fn forward(session: Session, port: u16, mut request: Request, path: &s
     } else {
         headers::clean_answer(answer.headers_mut());
     }
-    headers::hold_back_cookies(answer.headers_mut());
-    Ok(answer.map(Body::new).into_response())
+    headers::confine_cookies(answer.headers_mut());
+    Ok(answer.map(|body| deadline::bounded(Body::new(body), left)).into_response())
 }
 
 fn port_closed(port: u16) -> Problem {

@@ -3,9 +3,9 @@
 use axum::http::uri::Authority;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
 
-use super::Forwarded;
+use super::{Forwarded, parameter};
 use crate::auth::KEY_HEADER;
-use crate::port_token::{SECURE_TOKEN_COOKIE, TOKEN_COOKIE, TOKEN_HEADER};
+use crate::port_token::{SECURE_TOKEN_COOKIE, TOKEN_COOKIE, TOKEN_HEADER, TOKEN_PARAMETER};
 use crate::serve::Peer;
 
 /// RFC 9110, 7.6.1, with the two that old programs send.
@@ -41,19 +41,29 @@ fn is_ours(name: &str) -> bool {
     name == TOKEN_COOKIE || name == SECURE_TOKEN_COOKIE
 }
 
-/// Takes cookies of ours out of a program's answer: only the server sets them.
-pub(super) fn hold_back_cookies(headers: &mut HeaderMap) {
-    let set: Vec<HeaderValue> = headers.get_all(header::SET_COOKIE).iter().cloned().collect();
-    let named_ours = |value: &HeaderValue| {
-        let text = String::from_utf8_lossy(value.as_bytes());
-        is_ours(text.split(['=', ';']).next().unwrap_or_default().trim())
-    };
-    if set.iter().any(named_ours) {
-        headers.remove(header::SET_COOKIE);
-        for value in set.into_iter().filter(|value| !named_ours(value)) {
-            headers.append(header::SET_COOKIE, value);
-        }
+/// Keeps a program's cookies to its own host name: none of ours, which only the server sets, and none for the domain that all sandboxes are below,
+/// which a browser would show to every neighbour.
+pub(super) fn confine_cookies(headers: &mut HeaderMap) {
+    if !headers.contains_key(header::SET_COOKIE) {
+        return;
     }
+    let set: Vec<HeaderValue> = headers.get_all(header::SET_COOKIE).iter().cloned().collect();
+    headers.remove(header::SET_COOKIE);
+    for value in set.iter().filter_map(confined) {
+        headers.append(header::SET_COOKIE, value);
+    }
+}
+
+fn confined(value: &HeaderValue) -> Option<HeaderValue> {
+    let mut parts = value.as_bytes().split(|byte| *byte == b';');
+    let cookie = parts.next().unwrap_or_default();
+    let name = cookie.split(|byte| *byte == b'=').next().unwrap_or_default();
+    if is_ours(String::from_utf8_lossy(name).trim()) {
+        return None;
+    }
+    let is_domain = |part: &&[u8]| part.split(|byte| *byte == b'=').next().unwrap_or_default().trim_ascii().eq_ignore_ascii_case(b"domain");
+    let kept: Vec<&[u8]> = std::iter::once(cookie).chain(parts.filter(|part| !is_domain(part))).collect();
+    HeaderValue::from_bytes(&kept.join(&b';')).ok()
 }
 
 /// Makes a client's headers fit for a program.
@@ -99,6 +109,11 @@ pub(super) fn clean_upgrade(headers: &mut HeaderMap) {
 
 fn remove_credentials(headers: &mut HeaderMap) {
     headers.remove(TOKEN_HEADER);
+    // The address that a browser comes from may be the one a token was in.
+    let told = headers.get(header::REFERER).map(|value| String::from_utf8_lossy(value.as_bytes()));
+    if told.as_deref().and_then(|told| parameter(told.split_once('?')?.1, TOKEN_PARAMETER)).is_some() {
+        headers.remove(header::REFERER);
+    }
     // A program may have keys of its own in the same headers; only ours are held back.
     let has_key = |value: &HeaderValue| {
         let text = String::from_utf8_lossy(value.as_bytes());
@@ -197,13 +212,33 @@ mod tests {
     }
 
     #[test]
-    fn a_program_sets_no_cookie_of_ours() {
+    fn an_address_with_a_token_in_it_is_not_told() {
+        for (told, kept) in [
+            ("http://8000-x.boxes.example/a?belljar_token=t", false),
+            ("http://8000-x.boxes.example/a?b=1&belljar%5Ftoken=t#c", false),
+            ("http://8000-x.boxes.example/a?b=1", true),
+            ("http://8000-x.boxes.example/belljar_token=t", true),
+        ] {
+            assert_eq!(prepared(&[("referer", told)], false).iter().any(|(name, _)| name == "referer"), kept, "{told}");
+        }
+    }
+
+    #[test]
+    fn a_program_sets_no_cookie_of_ours_and_none_for_its_neighbours() {
         let mut headers = HeaderMap::new();
-        for value in ["a=1", " belljar_token=x; Domain=boxes.example", "__Host-belljar_token=x; Path=/; Secure", "b=belljar_token"] {
+        for value in [
+            "a=1",
+            " belljar_token=x; Domain=boxes.example",
+            "__Host-belljar_token=x; Path=/; Secure",
+            "b=belljar_token",
+            "c=1; Path=/; DOMAIN = .boxes.example; Secure",
+            "domain=boxes.example; Domain=boxes.example",
+        ] {
             headers.append(header::SET_COOKIE, value.parse().unwrap());
         }
-        hold_back_cookies(&mut headers);
-        assert_eq!(headers.get_all(header::SET_COOKIE).iter().collect::<Vec<_>>(), ["a=1", "b=belljar_token"]);
+        confine_cookies(&mut headers);
+        let left: Vec<_> = headers.get_all(header::SET_COOKIE).iter().collect();
+        assert_eq!(left, ["a=1", "b=belljar_token", "c=1; Path=/; Secure", "domain=boxes.example"]);
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! An internet in a namespace: servers on public addresses, cloud metadata, a name server; and a log of everything that reaches it.
 
+pub(crate) mod pages;
+
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::path::PathBuf;
@@ -17,6 +19,8 @@ use crate::registries;
 pub(crate) const ALLOWED: &str = "203.0.113.10";
 pub(crate) const EVIL: &str = "203.0.113.66";
 pub(crate) const NAMES: &str = "203.0.113.53";
+/// A resolver that everybody knows.
+pub(crate) const RESOLVER: &str = "8.8.8.8";
 const METADATA: &str = "169.254.169.254";
 const PRIVATE: &str = "10.1.2.3";
 
@@ -36,7 +40,7 @@ impl Internet {
         let directory = PathBuf::from(format!("/run/belljar-internet-{}-{tag}", std::process::id()));
         std::fs::create_dir_all(&directory).unwrap();
         let (uplink, outside) = (directory.join("uplink"), directory.join("outside"));
-        Netns::create(&uplink).unwrap();
+        let here = Netns::create(&uplink).unwrap();
         let there = Netns::create(&outside).unwrap();
         let ip = |netns: &PathBuf, words: &str| {
             let status = Command::new("nsenter").arg(format!("--net={}", netns.display())).arg("ip").args(words.split(' ')).status();
@@ -57,7 +61,7 @@ impl Internet {
         ip(&uplink, "route add default via 203.0.113.2");
         ip(&outside, "addr add 203.0.113.2/24 dev far");
         ip(&outside, "link set far up");
-        for address in [ALLOWED, EVIL, NAMES, METADATA, PRIVATE] {
+        for address in [ALLOWED, EVIL, NAMES, METADATA, PRIVATE, RESOLVER] {
             ip(&outside, &format!("addr add {address}/32 dev lo"));
         }
         let log = Log::default();
@@ -67,7 +71,7 @@ impl Internet {
                     serve_tcp(port, Arc::clone(&log))?;
                 }
                 // One socket an address: an answer must come from the address that was asked, and not from the nearest one.
-                for address in [ALLOWED, EVIL, NAMES, METADATA, PRIVATE, "203.0.113.2"] {
+                for address in [ALLOWED, EVIL, NAMES, METADATA, PRIVATE, RESOLVER, "203.0.113.2"] {
                     for port in [53, 123, 443] {
                         serve_udp(address.parse().map_err(std::io::Error::other)?, port, Arc::clone(&log))?;
                     }
@@ -75,6 +79,8 @@ impl Internet {
                 Ok(())
             })
             .unwrap();
+        // What the node itself serves, to itself and to whoever is near.
+        here.run(|| serve_tcp(80, Arc::clone(&log))).unwrap();
         Self { uplink, log, directory }
     }
 
@@ -186,7 +192,10 @@ fn answer(mut stream: impl Read + Write, log: &Log, at: &str) -> std::io::Result
             log.lock().unwrap().push(format!("cut {at}"));
             return Ok(());
         }
-        if registries::answer(&mut stream, &lines)? {
+        if pages::is_second(&lines) {
+            return pages::second(&mut stream, log, at);
+        }
+        if registries::answer(&mut stream, &lines)? || pages::answer(&mut stream, &lines)? {
             continue;
         }
         let text = format!("hello from {at}\n");
@@ -226,8 +235,20 @@ fn answer_name(socket: &UdpSocket, from: SocketAddr, question: &[u8], log: &Log)
     log.lock().unwrap().push(format!("dns {name}"));
     let addresses: &[&str] = match name.as_str() {
         "allowed.test" | "cdn.test" | "api.test" | "bad.test" => &[ALLOWED],
-        "evil.test" | "evilallowed.test" | "allowed.test.evil.test" | "wild.test" | "awild.test" => &[EVIL],
+        "evil.test"
+        | "evilallowed.test"
+        | "allowed.test.evil.test"
+        | "allowed.evil.test"
+        | "xn--llowed-2nf.test"
+        | "wild.test"
+        | "awild.test" => &[EVIL],
         "rebind.test" => &[METADATA],
+        // Public when somebody looks, private when somebody comes.
+        "turning.test" if !log.lock().unwrap().iter().any(|line| line == "turned") => {
+            log.lock().unwrap().push("turned".to_owned());
+            &[ALLOWED]
+        }
+        "turning.test" => &[METADATA],
         "mixed.test" => &[METADATA, PRIVATE, ALLOWED],
         wild if wild.ends_with(".wild.test") || registries::is_one(wild) => &[ALLOWED],
         _ => &[],

@@ -1,6 +1,6 @@
 //! TLS that is read: rules for methods and paths, fronting, and secrets that the sandbox uses and never has.
 
-use belljar_types::IsolationClass;
+use belljar_types::{IsolationClass, Network};
 
 use crate::scene::{SECRET, Scene};
 
@@ -11,7 +11,7 @@ const POLICY: &str = r#"{"version":1,"network":{"allow":[
   "secrets":[{"secret":"model-key","hosts":["api.test","bad.test"],"methods":["POST"],"paths":["/v1/**"],"header":"Authorization","value":"Bearer {}"}]}"#;
 
 /// A request inside TLS, with everything about it chosen.
-const ASK: &str = r"
+pub(crate) const ASK: &str = r"
 def ask(request, name='api.test', to=None):
     c = ssl.create_default_context(cafile='/etc/ssl/certs/ca-certificates.crt')
     s = c.wrap_socket(socket.create_connection((to or name, 443)), server_hostname=name)
@@ -103,5 +103,23 @@ pub(crate) async fn the_authority_signs_for_its_own_hosts_only(class: IsolationC
         assert!(text.contains(part), "{part}: {text}");
     }
     assert!(!text.contains("evil.test") && !text.contains("DNS:allowed.test"), "{text}");
+    // What one sandbox is shown, another does not trust.
+    let spec = belljar_types::SandboxSpec { network: Network::Filtered, ..scene.lab.spec() };
+    let other = scene.lab.create(class, &spec).await.unwrap();
+    let attached = scene.egress().attach(&spec.id, &crate::scene::project(), POLICY, crate::scene::free()).await.unwrap();
+    crate::scene::trust(&other, &attached.unwrap()).await;
+    let show = "import ssl, socket; c = ssl._create_unverified_context(); s = c.wrap_socket(socket.create_connection(('api.test', 443), 8), server_hostname='api.test'); print(ssl.DER_cert_to_PEM_cert(s.getpeercert(True)))";
+    let mine = scene.python(show).await.text();
+    let theirs = belljar_testkit::run(&*other.guest, &["/usr/bin/python3", "-c", show]).await.text();
+    let verify = |leaf: &str| {
+        format!(
+            "import subprocess, sys; sys.exit(subprocess.run(['openssl', 'verify', '-verify_hostname', 'api.test', '-CAfile', '/etc/ssl/certs/ca-certificates.crt'], input={}.encode(), capture_output=True).returncode)",
+            serde_json::to_string(leaf).unwrap()
+        )
+    };
+    assert_eq!(scene.python(&verify(&mine)).await.code(), 0, "{class}: the control: its own is good");
+    assert_ne!(scene.python(&verify(&theirs)).await.code(), 0, "{class}: another's is not");
+    scene.egress().detach(&spec.id);
+    other.destroy().await;
     scene.close().await;
 }

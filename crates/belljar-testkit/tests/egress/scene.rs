@@ -57,7 +57,7 @@ pub(crate) const EVERYTHING: &str = r#"{"version":1,"network":{"default":"allow"
 pub(crate) const POLICY: &str = r#"{"version":1,"network":{"allow":[
     {"id":"site","hosts":["allowed.test"],"ports":[80,443]},
     {"id":"wild","hosts":["*.wild.test"],"ports":[80]},
-    {"id":"odd","hosts":["rebind.test","mixed.test"],"ports":[80]},
+    {"id":"odd","hosts":["rebind.test","mixed.test","turning.test"],"ports":[80]},
     {"id":"lan","cidrs":["10.0.0.0/8","169.254.0.0/16","127.0.0.0/8","100.64.0.0/10"],"ports":["*"]}]}}"#;
 
 impl Scene {
@@ -152,7 +152,7 @@ pub(crate) fn free() -> Arc<dyn Toll> {
 }
 
 /// What the server does through the agent.
-async fn trust(sandbox: &Sandbox, certificate: &str) {
+pub(crate) async fn trust(sandbox: &Sandbox, certificate: &str) {
     let script = format!(
         "printf '%s' '{certificate}' | sudo tee /etc/ssl/certs/belljar.pem >/dev/null && cat /etc/ssl/certs/belljar.pem | sudo tee -a /etc/ssl/certs/ca-certificates.crt >/dev/null"
     );

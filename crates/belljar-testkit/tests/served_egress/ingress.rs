@@ -22,9 +22,17 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 if not data: break
                 self.connection.sendall(data)
             self.close_connection = True; return
+        if self.path.startswith('/events'):
+            chunked = self.path.endswith('chunked')
+            self.send_response(200); self.send_header('Content-Type', 'text/event-stream')
+            self.send_header(*(('Transfer-Encoding', 'chunked') if chunked else ('Connection', 'close'))); self.end_headers()
+            self.close_connection = True
+            import time
+            while True:
+                self.wfile.write(b'c\r\ndata: tick\n\n\r\n' if chunked else b'data: tick\n\n'); self.wfile.flush(); time.sleep(0.05)
         body = (self.path + '\n' + str(self.headers)).encode()
         self.send_response(200); self.send_header('Content-Length', str(len(body)))
-        self.send_header('Set-Cookie', 'belljar_token=planted; Domain=boxes.example'); self.send_header('Set-Cookie', 'mine=1'); self.end_headers(); self.wfile.write(body)
+        self.send_header('Set-Cookie', 'belljar_token=planted; Domain=boxes.example'); self.send_header('Set-Cookie', 'mine=1; Path=/; Domain=boxes.example; Secure'); self.end_headers(); self.wfile.write(body)
     def log_message(self, *a): pass
 http.server.ThreadingHTTPServer(('127.0.0.1', 8000), Handler).serve_forever()
 ";
@@ -68,7 +76,17 @@ fn a_program_is_reached_with_its_own_token_only_and_never_sees_one() {
             let answer = ask(&scene, "/a?x=1", &[("Host", &host), ("X-Belljar-Token", &right)]);
             assert_eq!(status(&answer), 200, "{class}: the control: {answer}");
             assert!(answer.contains("/a?x=1") && !answer.contains(&right), "{class}: {answer}");
-            assert!(answer.contains("mine=1") && !answer.contains("planted"), "{class}: a program sets no cookie of ours: {answer}");
+            assert!(
+                answer.contains("mine=1; Path=/; Secure") && !answer.contains("planted"),
+                "{class}: a program sets no cookie of ours: {answer}"
+            );
+            assert!(!answer.contains("Domain"), "{class}: and none that its neighbours are shown: {answer}");
+            let come_from = format!("http://{host}/a?x=1&belljar_token={right}");
+            let answer = ask(&scene, "/", &[("Host", &host), ("X-Belljar-Token", &right), ("Referer", &come_from)]);
+            assert!(status(&answer) == 200 && !answer.contains(&right), "{class}: not even where it came from: {answer}");
+            let come_from = come_from.replace("belljar_token", "other");
+            let answer = ask(&scene, "/", &[("Host", &host), ("X-Belljar-Token", &right), ("Referer", &come_from)]);
+            assert!(answer.contains("other="), "{class}: the control: {answer}");
 
             let flipped = if right.ends_with('0') { '1' } else { '0' };
             let forged = format!("{}{flipped}", &right[..right.len() - 1]);
@@ -111,35 +129,89 @@ fn a_program_is_reached_with_its_own_token_only_and_never_sees_one() {
 fn names_that_are_not_a_ports_lead_to_no_program() {
     block_on(async {
         let scene = Scene::open().await;
-        let sandbox = serving(&scene, "container").await;
-        let right = token(&scene, &sandbox, 8000, 600).await;
-        let shown = ("X-Belljar-Token", right.as_str());
-        let good = format!("8000-{sandbox}.{DOMAIN}");
-        assert_eq!(status(&ask(&scene, "/", &[("Host", &good), shown])), 200, "the control");
-        for host in [
-            format!("8000-{sandbox}.{DOMAIN}.evil.test"),
-            format!("8000-{sandbox}.evil{DOMAIN}"),
-            format!("0-{sandbox}.{DOMAIN}"),
-            format!("99999-{sandbox}.{DOMAIN}"),
-            format!("08000-{sandbox}.{DOMAIN}"),
-            format!("8000-{sandbox}@{DOMAIN}"),
-            format!("x.8000-{sandbox}.{DOMAIN}"),
-        ] {
-            let answer = ask(&scene, "/", &[("Host", &host), shown]);
-            assert!([400, 401, 403, 404, 502].contains(&status(&answer)), "{host}: {answer}");
+        for class in CLASSES {
+            let sandbox = serving(&scene, class).await;
+            let right = token(&scene, &sandbox, 8000, 600).await;
+            let shown = ("X-Belljar-Token", right.as_str());
+            let good = format!("8000-{sandbox}.{DOMAIN}");
+            for host in [good.clone(), good.to_ascii_uppercase()] {
+                assert_eq!(status(&ask(&scene, "/", &[("Host", &host), shown])), 200, "{class}: the control: {host}");
+            }
+            for host in [
+                format!("8000-{sandbox}.{DOMAIN}.evil.test"),
+                format!("8000-{sandbox}.evil{DOMAIN}"),
+                format!("0-{sandbox}.{DOMAIN}"),
+                format!("99999-{sandbox}.{DOMAIN}"),
+                format!("08000-{sandbox}.{DOMAIN}"),
+                format!("8000-{sandbox}@{DOMAIN}"),
+                format!("x.8000-{sandbox}.{DOMAIN}"),
+            ] {
+                let answer = ask(&scene, "/", &[("Host", &host), shown]);
+                assert!([400, 401, 403, 404, 502].contains(&status(&answer)), "{class}: {host}: {answer}");
+            }
+            let two = ask(&scene, "/", &[("Host", "evil.test"), ("Host", &good), shown]);
+            assert_ne!(status(&two), 200, "{class}: two hosts: {two}");
+            let absolute = ask(&scene, &format!("http://{good}/"), &[("Host", "evil.test"), shown]);
+            assert_ne!(status(&absolute), 200, "{class}: one host in the target, another in the header: {absolute}");
+            agent_is_out_of_reach(&scene, &sandbox, class).await;
+            scene.kill(&sandbox).await;
         }
-        let two = ask(&scene, "/", &[("Host", "evil.test"), ("Host", &good), shown]);
-        assert_ne!(status(&two), 200, "two hosts: {two}");
-        // The agent listens for the host alone; there is no way to it by a port.
-        let inside = "for line in open('/proc/net/tcp').readlines()[1:]:\n  parts = line.split()\n  if parts[3] == '0A': print(int(parts[1].split(':')[1], 16))";
-        let listening = scene.python(&sandbox, inside).await.stdout;
-        for port in listening.split_whitespace().filter(|port| *port != "8000") {
-            let number: u16 = port.parse().unwrap();
-            let token = token(&scene, &sandbox, number, 600).await;
-            let answer = ask(&scene, "/", &[("Host", &format!("{port}-{sandbox}.{DOMAIN}")), ("X-Belljar-Token", &token)]);
-            assert_ne!(status(&answer), 200, "port {port}: {answer}");
+        scene.close();
+    });
+}
+
+/// The agent listens for the host alone; there is no way to it by a port.
+async fn agent_is_out_of_reach(scene: &Scene, sandbox: &SandboxId, class: &str) {
+    let inside = "for line in open('/proc/net/tcp').readlines()[1:]:\n  parts = line.split()\n  if parts[3] == '0A': print(int(parts[1].split(':')[1], 16))";
+    let listening = scene.python(sandbox, inside).await.stdout;
+    let others: Vec<&str> = listening.split_whitespace().filter(|port| *port != "8000").collect();
+    assert!(class != "gvisor" || !others.is_empty(), "{class}: the agent is reached over TCP there: {listening}");
+    for port in others {
+        let number: u16 = port.parse().unwrap();
+        let token = token(scene, sandbox, number, 600).await;
+        for path in ["/", "/v1/files", "/health"] {
+            let answer = ask(scene, path, &[("Host", &format!("{port}-{sandbox}.{DOMAIN}")), ("X-Belljar-Token", &token)]);
+            assert_eq!(status(&answer), 502, "{class}: port {port}: {answer}");
         }
-        scene.kill(&sandbox).await;
+    }
+}
+
+/// Reads of an answer until its other end says no more; whether that was its end, and all that came.
+fn read_out(mut stream: TcpStream) -> (bool, String) {
+    let mut all = Vec::new();
+    let ended = stream.read_to_end(&mut all).is_ok();
+    let text = String::from_utf8_lossy(&all).into_owned();
+    (ended && text.ends_with("0\r\n\r\n"), text)
+}
+
+#[test]
+fn a_stream_of_events_ends_with_its_token() {
+    block_on(async {
+        let scene = Scene::open().await;
+        for class in CLASSES {
+            let sandbox = serving(&scene, class).await;
+            let open = |token: &str, path: &str| {
+                let mut stream = TcpStream::connect(scene.server.url.trim_start_matches("http://")).unwrap();
+                stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+                let host = format!("8000-{sandbox}.{DOMAIN}");
+                write!(stream, "GET {path} HTTP/1.1\r\nHost: {host}\r\nX-Belljar-Token: {token}\r\n\r\n").unwrap();
+                stream
+            };
+            let (brief, long) = (token(&scene, &sandbox, 8000, 1).await, token(&scene, &sandbox, 8000, 600).await);
+            for path in ["/events", "/events?chunked"] {
+                let mut lasting = open(&long, path);
+                let brief = token(&scene, &sandbox, 8000, 1).await;
+                let (whole, told) = read_out(open(&brief, path));
+                assert!(told.starts_with("HTTP/1.1 200") && told.contains("data: tick"), "{class} {path}: {told}");
+                assert!(!whole, "{class} {path}: what is cut does not look whole: {told}");
+                let mut piece = [0; 1 << 16];
+                for _ in 0..10 {
+                    assert!(lasting.read(&mut piece).unwrap() > 0, "{class} {path}: one whose token is good goes on");
+                }
+            }
+            assert_eq!(status(&ask(&scene, "/", &[("Host", &format!("8000-{sandbox}.{DOMAIN}")), ("X-Belljar-Token", &brief)])), 401);
+            scene.kill(&sandbox).await;
+        }
         scene.close();
     });
 }
