@@ -2,7 +2,9 @@
 
 use std::path::Path;
 
+use belljar_client::NewSnapshot;
 use belljar_testkit::block_on;
+use belljar_types::SandboxId;
 use serde_json::json;
 
 use crate::scene::{CLASSES, Scene};
@@ -84,19 +86,45 @@ impl Drop for Capture {
     }
 }
 
+/// How often something is in the files below a place, images of memory of any size among them.
 fn occurrences(place: &Path, wanted: &str) -> usize {
-    let Ok(entries) = std::fs::read_dir(place) else { return 0 };
-    entries
-        .flatten()
-        .map(|entry| match entry.file_type() {
-            Ok(kind) if kind.is_dir() => occurrences(&entry.path(), wanted),
-            Ok(kind) if kind.is_file() => {
-                let bytes = std::fs::read(entry.path()).unwrap_or_default();
-                bytes.windows(wanted.len()).filter(|part| *part == wanted.as_bytes()).count()
-            }
-            _ => 0,
-        })
-        .sum()
+    let found = std::process::Command::new("grep").args(["-raoFh", "--", wanted]).arg(place).output().unwrap();
+    assert!(matches!(found.status.code(), Some(0 | 1)), "{}: {}", place.display(), String::from_utf8_lossy(&found.stderr));
+    found.stdout.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).count()
+}
+
+/// Lives on with something in its memory that is in no file, argument or variable, and that nobody wrote down in one piece.
+fn remember(marker: &str) -> String {
+    let (head, tail) = marker.split_at(marker.len() / 2);
+    format!("kept = ['%s%s' % pair for pair in [('{head}', '{tail}')] * 1000]\nopen('/tmp/kept', 'w').close()\ntime.sleep(100000)")
+}
+
+/// What a sandbox left on the disk when it stood still, was captured and was carried away: no secret, though what was in its memory is there.
+async fn images_hold_no_secret(scene: &Scene, sandbox: &SandboxId, class: &str) {
+    let marker = format!("remembered-{}-9c41", class);
+    scene.start(sandbox, &remember(&marker)).await;
+    scene.python(sandbox, "while not os.path.exists('/tmp/kept'): time.sleep(0.01)").await;
+    let pool = scene.server.scope.data_dir.join("pool");
+    let check = |what: &str, place: &Path, remembers: bool| {
+        assert_eq!(occurrences(place, SECRET), 0, "{class}: {what}");
+        assert!(occurrences(place, FINDABLE) > 0, "{class}: {what}: its files are there");
+        assert_eq!(occurrences(place, &marker) > 0, remembers, "{class}: {what}: its memory is there");
+    };
+    let with_memory = class == "gvisor";
+    let taken = scene.client.take_snapshot(sandbox, &NewSnapshot::default()).await.unwrap();
+    assert_eq!(taken.kind == "memory", with_memory, "{class}");
+    check("a snapshot", &pool.join("snapshots"), with_memory);
+    let carried = tempfile::tempdir().unwrap();
+    let file = carried.path().join("carried");
+    std::fs::write(&file, scene.cli(&["snapshot", "export", taken.id.as_str()], "").stdout).unwrap();
+    check("a snapshot that travels", carried.path(), with_memory);
+    scene.client.remove_snapshot(taken.id.as_str()).await.unwrap();
+
+    scene.client.pause_sandbox(sandbox, false).await.unwrap();
+    check("standing still", &pool, with_memory);
+    assert_eq!(occurrences(&scene.server.scope.data_dir.join("sandboxes"), SECRET), 0, "{class}");
+    assert_eq!(occurrences(&pool.join("paused"), &marker) > 0, with_memory, "{class}: the image of its memory");
+    scene.client.resume_sandbox(sandbox, None).await.unwrap();
 }
 
 #[test]
@@ -131,30 +159,32 @@ fn a_secret_is_added_outside_and_is_nowhere_inside_nor_in_any_record() {
             let search = format!("{SEARCH}\nprint(count('{head}', '{tail}'), count('{there}', '{here}') > 0)");
             let found = scene.python(&sandbox, &search).await;
             assert_eq!(found.stdout.trim(), "0 True", "{class}: {found}");
-            // Its memory on disk, where the class has that, its files, and its record.
-            scene.client.pause_sandbox(&sandbox, false).await.unwrap();
-            assert_eq!(occurrences(&scene.server.scope.data_dir.join("sandboxes"), SECRET), 0, "{class}");
-            assert_eq!(
-                occurrences(&scene.server.scope.data_dir.join("pool").join("sandboxes").join(sandbox.as_str()), SECRET),
-                0,
-                "{class}"
-            );
-            assert!(
-                occurrences(&scene.server.scope.data_dir.join("pool").join("sandboxes").join(sandbox.as_str()), FINDABLE) > 0,
-                "{class}: the search works"
-            );
-            scene.client.resume_sandbox(&sandbox, None).await.unwrap();
+            // Its memory on disk, where the class has that, and its files.
+            images_hold_no_secret(&scene, &sandbox, class).await;
             let again = scene.python(&sandbox, POST).await;
             assert_eq!(again.code, 0, "{class}: after a pause: {again}");
             assert!(scene.internet.seen().join("\n").contains(SECRET), "{class}: after a pause");
             scene.kill(&sandbox).await;
         }
-        // Log and store of the server, audit log, the secrets themselves.
-        let data = &scene.server.scope.data_dir;
-        for place in [scene.server.directory(), &data.join("audit"), &data.join("secrets")] {
-            assert_eq!(occurrences(place, SECRET), 0, "{}", place.display());
+        // Log and store of the server, audit log, the secrets themselves. Where something of the kind is to be found, it is.
+        let (data, own) = (&scene.server.scope.data_dir, scene.server.directory());
+        for (place, there) in [
+            (own.join("log"), "belljar serves"),
+            (own.join("belljar.db"), ""),
+            (data.join("audit"), "model-key"),
+            (data.join("secrets"), ""),
+        ] {
+            assert_eq!(occurrences(&place, SECRET), 0, "{}", place.display());
+            assert!(place.exists() && (there.is_empty() || occurrences(&place, there) > 0), "{}: the search works", place.display());
         }
-        assert!(occurrences(scene.server.directory(), "model-key") > 0, "the policies in the store name it");
+        let names: Vec<_> = std::fs::read_dir(own).unwrap().flatten().map(|entry| entry.file_name()).collect();
+        assert!(names.iter().any(|name| name == "belljar.db-wal"), "what the store has not tidied yet is searched too: {names:?}");
+        assert_eq!(occurrences(own, SECRET), 0);
+        assert!(occurrences(own, "model-key") > 0, "the policies in the store name it");
+        // Everything the server keeps, but for the disk of the sandboxes, which was searched file by file.
+        for entry in std::fs::read_dir(data).unwrap().flatten().filter(|entry| entry.file_name() != "pool.img") {
+            assert_eq!(occurrences(&entry.path(), SECRET), 0, "{}", entry.path().display());
+        }
         scene.cli(&["secret", "rm", "model-key"], "");
         scene.close();
     });
