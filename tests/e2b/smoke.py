@@ -3,6 +3,7 @@
 Needs only the SDK and its environment variables (E2B_API_KEY, E2B_API_URL, E2B_SANDBOX_URL). Ends with status 1 at the first difference.
 """
 
+import inspect
 import threading
 import time
 import urllib.request
@@ -102,6 +103,12 @@ def files(sandbox):
     check("an empty file", fs.read("d/e/f"), "")
     check("a list", [entry.path for entry in fs.list("d", depth=2)], ["/home/user/d/e", "/home/user/d/e/f"])
     check("renamed", fs.rename("d/e/f", "d/g").path, "/home/user/d/g")
+    # The oldest SDK knows of none.
+    if "metadata" in inspect.signature(fs.write).parameters:
+        check("a file's own metadata", fs.write("noted", "x", metadata={"kind": "report"}).metadata, {"kind": "report"})
+        fs.rename("noted", "moved")
+        check("which stays with it", fs.get_info("moved").metadata, {"kind": "report"})
+        check("until it is written anew", (fs.write("moved", "y").metadata, fs.get_info("moved").metadata), (None, None))
     check("exists", (fs.exists("d/g"), fs.exists("d/e/f")), (True, False))
     fs.remove("d")
     check("removed", fs.exists("d"), False)

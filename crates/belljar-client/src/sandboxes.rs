@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use belljar_types::{GuestMetrics, SandboxId, SandboxState, Usage};
+use belljar_types::{GuestMetrics, PauseKind, SandboxId, SandboxState, Usage};
 use reqwest::Method;
 use serde::{Deserialize, Serialize};
 
@@ -267,13 +267,17 @@ impl Client {
         self.ask(Method::POST, ["v1", "sandboxes", id.as_str(), "lease"]).json(&Lease { seconds, at_least }).fetch().await
     }
 
-    /// Stops a sandbox where it stands; without its memory if so asked.
-    pub async fn pause_sandbox(&self, id: &SandboxId, files_only: bool) -> Result<SandboxView, ClientError> {
+    /// Stops a sandbox where it stands.
+    pub async fn pause_sandbox(&self, id: &SandboxId, kind: PauseKind) -> Result<SandboxView, ClientError> {
         #[derive(Serialize)]
         struct Keep {
             keep: &'static str,
         }
-        let keep = if files_only { "filesystem" } else { "memory" };
+        let keep = match kind {
+            PauseKind::Filesystem => "filesystem",
+            PauseKind::Memory => "memory",
+            PauseKind::Standby => "standby",
+        };
         self.ask(Method::POST, ["v1", "sandboxes", id.as_str(), "pause"]).json(&Keep { keep }).fetch().await
     }
 

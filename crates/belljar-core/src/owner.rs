@@ -249,10 +249,10 @@ impl Owner {
                 order = self.orders.recv() => match order {
                     Some(Order::Kill(reply)) => return killed(reply),
                     Some(Order::Change(change, reply)) => { let _gone = reply.send(self.change(change).await); }
-                    Some(Order::Pause(keep, reply)) => {
+                    Some(Order::Pause(kind, reply)) => {
                         // An engine cannot tell the end of a sandbox that it is stopping, and nothing may talk to its agent.
                         drop((ended, ears));
-                        let _gone = reply.send(self.pause(keep).await);
+                        let _gone = reply.send(self.pause(kind).await);
                         return Next::Again;
                     }
                     Some(Order::Resume(lease, reply)) => {

@@ -7,9 +7,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use belljar_ports::{MemoryState, SnapshotKind};
+use belljar_ports::MemoryState;
 use belljar_types::{
-    AuditAction, EndCause, Execution, ExecutionId, OnTimeout, Pause, PausedMemory, Phase, Sandbox, SandboxState, Timestamp,
+    AuditAction, EndCause, Execution, ExecutionId, OnTimeout, Pause, PauseKind, PausedMemory, Phase, Sandbox, SandboxState, Timestamp,
 };
 use tracing::{error, info};
 
@@ -22,13 +22,13 @@ impl Owner {
     /// A lease or the time nobody used it has run out: the sandbox ends, or is paused if that was asked for.
     pub(crate) async fn run_out(&mut self, cause: EndCause) -> Next {
         let detail = because(cause, &self.sandbox);
-        let keep = match self.sandbox.on_timeout {
+        let kind = match self.sandbox.on_timeout {
             _ if !matches!(cause, EndCause::LeaseExpired | EndCause::Idle) => return Next::End(cause, detail, None),
             OnTimeout::Kill => return Next::End(cause, detail, None),
-            OnTimeout::Pause if self.runtime.capabilities().pause.is_some() => SnapshotKind::Memory,
-            OnTimeout::Pause | OnTimeout::PauseFiles => SnapshotKind::Filesystem,
+            OnTimeout::Pause if self.runtime.capabilities().pause.is_some() => PauseKind::Memory,
+            OnTimeout::Pause | OnTimeout::PauseFiles => PauseKind::Filesystem,
         };
-        match self.pause(keep).await {
+        match self.pause(kind).await {
             Ok(_) => {
                 self.note(AuditAction::lifecycle("pause", Phase::Done, [("cause", cause.as_str().to_owned())])).await;
                 Next::Again
@@ -41,13 +41,13 @@ impl Owner {
     }
 
     /// Stops the sandbox. If that fails it runs as before.
-    pub(crate) async fn pause(&mut self, keep: SnapshotKind) -> Result<Arc<Sandbox>, CoreError> {
+    pub(crate) async fn pause(&mut self, kind: PauseKind) -> Result<Arc<Sandbox>, CoreError> {
         let _unfinished = self.shared.unfinished.token();
-        let memory = match (keep, self.runtime.capabilities().pause) {
-            (SnapshotKind::Filesystem, _) | (SnapshotKind::Memory, Some(MemoryState::Lost)) => PausedMemory::Lost,
-            (SnapshotKind::Memory, Some(MemoryState::Resident)) => PausedMemory::Resident,
+        let memory = match (kind, self.runtime.capabilities().pause) {
+            (PauseKind::Filesystem, _) | (PauseKind::Memory, Some(MemoryState::Lost)) => PausedMemory::Lost,
+            (PauseKind::Standby, _) | (PauseKind::Memory, Some(MemoryState::Resident)) => PausedMemory::Resident,
             // An engine that cannot keep it is asked all the same: its refusal says why.
-            (SnapshotKind::Memory, Some(MemoryState::OnDisk) | None) => PausedMemory::OnDisk,
+            (PauseKind::Memory, Some(MemoryState::OnDisk) | None) => PausedMemory::OnDisk,
         };
         let pause = Pause { since: Timestamp::now(), memory };
         self.read_meter(Write::Now).await;
@@ -55,7 +55,7 @@ impl Owner {
         if memory != PausedMemory::Resident {
             self.shared.shut_in(&self.sandbox.id);
         }
-        if let Err(failure) = self.runtime.pause(&self.sandbox.id, keep).await {
+        if let Err(failure) = self.runtime.pause(&self.sandbox.id, kind).await {
             self.shared.let_out_again(&self.runtime, &self.sandbox).await;
             self.advance(SandboxState::Running, |sandbox| sandbox.pause = None).await?;
             return Err(failure.into());
@@ -139,7 +139,7 @@ impl Owner {
             && let Err(failure) = self.start_up(&execution.id).await
         {
             // Its files are as they were, and it stands still with them; if not even that works, it runs without what it should have started.
-            return match self.runtime.pause(&self.sandbox.id, SnapshotKind::Filesystem).await {
+            return match self.runtime.pause(&self.sandbox.id, PauseKind::Filesystem).await {
                 Ok(()) => self.advance(SandboxState::Paused, |_| {}).await.map_or_else(|error| Err(error.into()), |()| Err(failure)),
                 Err(unstopped) => {
                     error!(sandbox = %self.sandbox.id, error = chain(&unstopped), "could not pause a sandbox again that did not start");

@@ -4,11 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use belljar_ports::{
-    Audit, Blobs, Capacity, Courier, Egress, Once, Page, PageRequest, Parcels, Runtime, SandboxFilter, Secrets, SnapshotKind, Store,
-    StoreError, Tallies, Tapes, Templates, Volumes,
+    Audit, Blobs, Capacity, Courier, Egress, Once, Page, PageRequest, Parcels, Runtime, SandboxFilter, Secrets, Store, StoreError, Tallies,
+    Tapes, Templates, Volumes,
 };
 use belljar_types::{
-    AuditAction, EngineReport, ExecutionId, Phase, Sandbox, SandboxId, SandboxSpec, SandboxState, Scope, Template, Timestamp, Usage,
+    AuditAction, EngineReport, ExecutionId, PauseKind, Phase, Sandbox, SandboxId, SandboxSpec, SandboxState, Scope, Template, Timestamp,
+    Usage,
 };
 use tokio::sync::oneshot;
 use tracing::warn;
@@ -239,10 +240,11 @@ impl Service {
         self.ended_or_away(caller, id).await
     }
 
-    /// Stops a sandbox where it stands. With `keep` = memory its processes go on when it is resumed, otherwise it boots anew on its files.
-    pub async fn pause(&self, caller: &Caller, id: &SandboxId, keep: SnapshotKind) -> Result<Arc<Sandbox>, CoreError> {
+    /// Stops a sandbox where it stands. Its processes go on when it is resumed, or it boots anew on its files.
+    pub async fn pause(&self, caller: &Caller, id: &SandboxId, kind: impl Into<PauseKind>) -> Result<Arc<Sandbox>, CoreError> {
         caller.require(Scope::Use)?;
-        self.order(caller, id, "pause it", |reply| Order::Pause(keep, reply)).await
+        let kind = kind.into();
+        self.order(caller, id, "pause it", |reply| Order::Pause(kind, reply)).await
     }
 
     /// Lets a paused sandbox go on, with what was left of its lease or with a new one. One that runs is left as it is.

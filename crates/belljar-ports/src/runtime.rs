@@ -14,7 +14,7 @@ use std::time::{Duration, SystemTime};
 
 use async_trait::async_trait;
 use belljar_types::{
-    EndReason, EngineReport, Execution, ExecutionId, Invalid, IsolationClass, LayerDigest, SandboxId, SandboxSpec, SnapshotId,
+    EndReason, EngineReport, Execution, ExecutionId, Invalid, IsolationClass, LayerDigest, PauseKind, SandboxId, SandboxSpec, SnapshotId,
     SnapshotKind, Usage,
 };
 
@@ -199,11 +199,12 @@ pub trait Runtime: Send + Sync {
     /// has its disk and nothing else.
     async fn usage(&self, id: &SandboxId) -> Result<Usage, RuntimeError>;
 
-    /// Stops it. With [`SnapshotKind::Memory`] its processes go on where they stood when it is resumed; where they are meanwhile is told by
-    /// [`Capabilities::pause`]. With [`SnapshotKind::Filesystem`] they end and its files stay.
+    /// Stops it. With [`PauseKind::Memory`] its processes go on where they stood when it is resumed; where they are meanwhile is told by
+    /// [`Capabilities::pause`]. With [`PauseKind::Standby`] that is the host's memory, whatever else the engine can do. With
+    /// [`PauseKind::Filesystem`] they end and its files stay.
     ///
     /// Returns when it uses no processor any more. If it fails, the sandbox runs as before.
-    async fn pause(&self, id: &SandboxId, keep: SnapshotKind) -> Result<(), RuntimeError>;
+    async fn pause(&self, id: &SandboxId, kind: PauseKind) -> Result<(), RuntimeError>;
 
     /// Lets a paused sandbox go on. What was on disk comes back as a new run with this id, a new secret and a new address; connections are cut,
     /// processes and their output are where they were. What stood still in memory is the same run, and says so in the answer.

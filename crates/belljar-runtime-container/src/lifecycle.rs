@@ -13,7 +13,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use async_trait::async_trait;
 use belljar_host::{Host, HostError, Makings, Record, RecordState, Snapshot};
 use belljar_ports::{Capabilities, Found, Guest, Presence, Runtime, RuntimeError, SnapshotKind, SnapshotRecord};
-use belljar_types::{EndReason, EngineReport, Execution, ExecutionId, IsolationClass, SandboxId, SandboxSpec, SnapshotId, Usage};
+use belljar_types::{
+    EndReason, EngineReport, Execution, ExecutionId, IsolationClass, PauseKind, SandboxId, SandboxSpec, SnapshotId, Usage,
+};
 
 use crate::config::ContainerConfig;
 use crate::create;
@@ -228,8 +230,8 @@ impl Runtime for ContainerRuntime {
         metrics::usage(&self.inner.host, id).await
     }
 
-    async fn pause(&self, id: &SandboxId, keep: SnapshotKind) -> Result<(), RuntimeError> {
-        snapshot::pause(&self.inner, id, keep).await
+    async fn pause(&self, id: &SandboxId, kind: PauseKind) -> Result<(), RuntimeError> {
+        snapshot::pause(&self.inner, id, kind).await
     }
 
     async fn resume(&self, id: &SandboxId, execution: &ExecutionId) -> Result<Execution, RuntimeError> {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use belljar_host::RecordState;
 use belljar_ports::{Capabilities, MemoryState, OomScope, RuntimeError, SnapshotKind, SnapshotRecord};
-use belljar_types::{Execution, ExecutionId, IsolationClass, SandboxId, SnapshotId};
+use belljar_types::{Execution, ExecutionId, IsolationClass, PauseKind, SandboxId, SnapshotId};
 
 use crate::create;
 use crate::errors::from_host;
@@ -25,13 +25,13 @@ pub(crate) const CAPABILITIES: Capabilities = Capabilities {
     volumes: true,
 };
 
-pub(crate) async fn pause(inner: &Arc<Inner>, id: &SandboxId, keep: SnapshotKind) -> Result<(), RuntimeError> {
+pub(crate) async fn pause(inner: &Arc<Inner>, id: &SandboxId, kind: PauseKind) -> Result<(), RuntimeError> {
     let (makings, inner, id) = (Arc::clone(&inner.makings), Arc::clone(inner), id.clone());
     makings
         .alone(&id.clone(), |_| async move {
-            match keep {
-                SnapshotKind::Memory => inner.set_frozen(&id, true).await.map(drop),
-                SnapshotKind::Filesystem => {
+            match kind {
+                PauseKind::Memory | PauseKind::Standby => inner.set_frozen(&id, true).await.map(drop),
+                PauseKind::Filesystem => {
                     inner.record(&id).await?;
                     inner.host.rest(&id, None).await.map_err(|error| from_host("pause the sandbox", &id, error))?;
                     inner.forget(&id).await;

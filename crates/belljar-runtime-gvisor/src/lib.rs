@@ -47,6 +47,7 @@ mod restore;
 mod runsc;
 mod runtime;
 mod snapshot;
+mod standby;
 
 pub use config::GvisorConfig;
 pub use runtime::GvisorRuntime;

@@ -7,7 +7,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use async_trait::async_trait;
 use belljar_host::{Host, HostError, Makings, Record, Snapshot};
 use belljar_ports::{Capabilities, Found, Guest, MemoryState, OomScope, Runtime, RuntimeError, SnapshotKind, SnapshotRecord};
-use belljar_types::{EndReason, EngineReport, Execution, ExecutionId, IsolationClass, SandboxId, SandboxSpec, SnapshotId, Usage};
+use belljar_types::{
+    EndReason, EngineReport, Execution, ExecutionId, IsolationClass, PauseKind, SandboxId, SandboxSpec, SnapshotId, Usage,
+};
 use tokio::sync::OnceCell;
 
 use crate::config::GvisorConfig;
@@ -135,8 +137,8 @@ impl Runtime for GvisorRuntime {
         self.inner.count_usage(id).await
     }
 
-    async fn pause(&self, id: &SandboxId, keep: SnapshotKind) -> Result<(), RuntimeError> {
-        snapshot::pause(&self.inner, id, keep).await
+    async fn pause(&self, id: &SandboxId, kind: PauseKind) -> Result<(), RuntimeError> {
+        snapshot::pause(&self.inner, id, kind).await
     }
 
     async fn resume(&self, id: &SandboxId, execution: &ExecutionId) -> Result<Execution, RuntimeError> {

@@ -15,7 +15,7 @@ use std::time::Instant;
 
 use belljar_host::{Draft, HostError, Record, RecordState, Snapshot, Stillness};
 use belljar_ports::{Guest, Presence, RuntimeError, SnapshotKind, SnapshotRecord};
-use belljar_types::{EndReason, Execution, ExecutionId, SandboxId, SnapshotId};
+use belljar_types::{EndReason, Execution, ExecutionId, PauseKind, SandboxId, SnapshotId};
 
 use tokio::sync::OwnedRwLockWriteGuard;
 
@@ -28,15 +28,16 @@ const HOLD: &str = "hold the sandbox still";
 const PAUSE: &str = "pause";
 const SNAPSHOT: &str = "take a snapshot";
 
-pub(crate) async fn pause(inner: &Arc<Inner>, id: &SandboxId, keep: SnapshotKind) -> Result<(), RuntimeError> {
+pub(crate) async fn pause(inner: &Arc<Inner>, id: &SandboxId, kind: PauseKind) -> Result<(), RuntimeError> {
     let (makings, inner, id) = (Arc::clone(&inner.makings), Arc::clone(inner), id.clone());
     makings
         .alone(&id.clone(), |_| async move {
             let record = inner.running(&id, PAUSE).await?;
             let capture = record.execution.as_str();
-            match keep {
-                SnapshotKind::Filesystem => inner.host.rest(&id, None).await.map_err(|error| from_host(error, PAUSE, &id))?,
-                SnapshotKind::Memory => inner.write_to_disk(&record, capture).await?,
+            match kind {
+                PauseKind::Filesystem => inner.host.rest(&id, None).await.map_err(|error| from_host(error, PAUSE, &id))?,
+                PauseKind::Memory => inner.write_to_disk(&record, capture).await?,
+                PauseKind::Standby => return inner.set_frozen(&id, true, PAUSE).await,
             }
             inner.lives().remove(&id);
             Ok(())
@@ -51,6 +52,7 @@ pub(crate) async fn resume(inner: &Arc<Inner>, id: &SandboxId, run: &ExecutionId
             let record = inner.known(&id, "resume").await?;
             if record.state == RecordState::Running {
                 // It was never on disk, or is back already.
+                inner.set_frozen(&id, false, "resume").await?;
                 return Ok(execution(&record));
             }
             create::bring_back(&inner, &id, &run, &making).await
@@ -72,16 +74,17 @@ pub(crate) async fn snapshot(
                 let taken = inner.host.snapshot_paused(&id, &snapshot, with_memory).await;
                 return taken.map_err(|error| from_host(error, SNAPSHOT, &id));
             }
-            let record = inner.running(&id, SNAPSHOT).await?;
-            if !with_memory {
+            let stood_by = inner.is_on_standby(&id).await?;
+            if !with_memory && stood_by {
                 return inner.host.snapshot_files(&id, &snapshot).await.map_err(|error| from_host(error, SNAPSHOT, &id));
             }
-            let taken = inner.snapshot_everything(&record, &snapshot).await;
-            if let Err(error) = &taken
-                && !matches!(error, RuntimeError::SnapshotExists { .. })
-                && let Err(error) = inner.host.remove_snapshot(&snapshot).await
-            {
-                tracing::error!(snapshot = %snapshot, %error, "a snapshot that failed could not be removed; it is when the host is next opened");
+            if stood_by {
+                // Its memory is the sentry's to write down, which stands still as well.
+                inner.set_frozen(&id, false, SNAPSHOT).await?;
+            }
+            let taken = inner.snapshot_running(&id, &snapshot, with_memory).await;
+            if stood_by {
+                inner.set_frozen(&id, true, SNAPSHOT).await?;
             }
             taken
         })
@@ -115,6 +118,7 @@ impl Inner {
             (RecordState::Running, Presence::Running(_)) => return Ok(record),
             (RecordState::Paused, _) => "it is paused",
             (_, Presence::Ended(_)) => "it has ended",
+            (_, Presence::Frozen(_)) => "it stands by",
             _ => "it is being made or resumed",
         };
         Err(RuntimeError::WrongState { id: id.clone(), state: state.to_owned() })
@@ -146,6 +150,21 @@ impl Inner {
             self.go_on(id, shut).await?;
         }
         written
+    }
+
+    async fn snapshot_running(&self, id: &SandboxId, snapshot: &SnapshotId, with_memory: bool) -> Result<Snapshot, RuntimeError> {
+        let record = self.running(id, SNAPSHOT).await?;
+        if !with_memory {
+            return self.host.snapshot_files(id, snapshot).await.map_err(|error| from_host(error, SNAPSHOT, id));
+        }
+        let taken = self.snapshot_everything(&record, snapshot).await;
+        if let Err(error) = &taken
+            && !matches!(error, RuntimeError::SnapshotExists { .. })
+            && let Err(error) = self.host.remove_snapshot(snapshot).await
+        {
+            tracing::error!(snapshot = %snapshot, %error, "a snapshot that failed could not be removed; it is when the host is next opened");
+        }
+        taken
     }
 
     async fn snapshot_everything(&self, record: &Record, snapshot: &SnapshotId) -> Result<Snapshot, RuntimeError> {

@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use belljar_client::{Client, Consumed, CreateSandbox, NewBudget, SandboxView, StartProcess};
 use belljar_testkit::{ServerProcess, block_on};
+use belljar_types::PauseKind;
 use collector::Collector;
 use receiver::Receiver;
 use tokio::sync::Mutex;
@@ -132,7 +133,7 @@ fn what_happens_is_told_in_order_through_failures_and_kills() {
         receiver.until(|told| told.refused >= 2).await;
         server.kill();
         server.restart().await;
-        client.pause_sandbox(&second.id, false).await.unwrap();
+        client.pause_sandbox(&second.id, PauseKind::Memory).await.unwrap();
         client.resume_sandbox(&second.id, None).await.unwrap();
         let budget = NewBudget {
             subject: format!("sandbox:{}", second.id),

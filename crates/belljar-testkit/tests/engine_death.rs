@@ -60,7 +60,7 @@ impl Scene {
         runtime.snapshot(&id, &kept, kind).await.unwrap();
         if verb == Verb::Resume {
             // What stands still in memory goes on at once: there is no middle of it.
-            runtime.pause(&id, kind).await.unwrap();
+            runtime.pause(&id, kind.into()).await.unwrap();
         }
         Self { lab, class, runtime, id, kept, fork: lab.spec(), taken: SnapshotId::random(), kind }
     }
@@ -73,7 +73,7 @@ impl Scene {
     async fn perform(&self, verb: Verb, with_memory: bool) -> Result<(), belljar_ports::RuntimeError> {
         let pause = if with_memory { SnapshotKind::Memory } else { SnapshotKind::Filesystem };
         match verb {
-            Verb::Pause => self.runtime.pause(&self.id, pause).await,
+            Verb::Pause => self.runtime.pause(&self.id, pause.into()).await,
             Verb::Snapshot => self.runtime.snapshot(&self.id, &self.taken, self.kind).await.map(drop),
             Verb::Fork => self.runtime.fork(&self.kept, &self.fork).await.map(drop),
             Verb::Resume => self.runtime.resume(&self.id, &ExecutionId::random()).await.map(drop),

@@ -39,7 +39,7 @@ pub use id::{
 };
 pub use invalid::Invalid;
 pub use isolation::{Check, CheckOutcome, EngineReport, IsolationClass, IsolationRequest};
-pub use life::{EndCause, Epoch, OnTimeout, Pause, PausedMemory, Sandbox, SandboxEnd, SandboxState, Timestamp};
+pub use life::{EndCause, Epoch, OnTimeout, Pause, PauseKind, PausedMemory, Sandbox, SandboxEnd, SandboxState, Timestamp};
 pub use limits::Limits;
 pub use metering::{AtLimit, Budget, BudgetSubject, Consumption, Meter, MeterReading, Tally};
 pub use path::{GuestPath, escape_untrusted};

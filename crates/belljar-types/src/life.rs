@@ -17,7 +17,8 @@ use std::str::FromStr;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::{
-    Beginning, EndReason, ExecutionId, Invalid, IsolationClass, KeyId, Origin, ProjectId, SandboxId, SandboxSpec, SnapshotId, TemplateName,
+    Beginning, EndReason, ExecutionId, Invalid, IsolationClass, KeyId, Origin, ProjectId, SandboxId, SandboxSpec, SnapshotId, SnapshotKind,
+    TemplateName,
 };
 
 /// A moment, in milliseconds since 1970.
@@ -197,6 +198,26 @@ pub enum OnTimeout {
     Pause,
     /// It is paused with its files alone, and begins anew on them when it is resumed.
     PauseFiles,
+}
+
+/// How a sandbox is to stand still.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum PauseKind {
+    /// Its processes end; it boots anew on its files.
+    Filesystem,
+    /// Its processes are kept, and the host's memory is freed of them where their class can do that.
+    Memory,
+    /// Its processes are kept in the host's memory, to go on within milliseconds.
+    Standby,
+}
+
+impl From<SnapshotKind> for PauseKind {
+    fn from(keep: SnapshotKind) -> Self {
+        match keep {
+            SnapshotKind::Filesystem => Self::Filesystem,
+            SnapshotKind::Memory => Self::Memory,
+        }
+    }
 }
 
 /// How a sandbox stands still.

@@ -124,7 +124,8 @@ pub(crate) struct LeaseRequest {
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct PauseRequest {
-    /// `memory`: its processes go on when it is resumed. `filesystem`: they end, and it boots anew on its files.
+    /// `memory`: its processes go on when it is resumed, and where its class can, the host's memory is free meanwhile. `standby`: they stay in the host's
+    /// memory and go on within milliseconds. `filesystem`: they end, and it boots anew on its files.
     #[schema(example = "memory")]
     pub(crate) keep: Option<String>,
 }

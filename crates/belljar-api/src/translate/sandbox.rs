@@ -6,10 +6,10 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use belljar_core::policy::{Format, Policy};
-use belljar_core::{CreateSandbox, Cursor, Lease, Order, PageRequest, PartialLimits, SandboxChange, SandboxFilter, SnapshotKind};
+use belljar_core::{CreateSandbox, Cursor, Lease, Order, PageRequest, PartialLimits, SandboxChange, SandboxFilter};
 use belljar_types::{
-    GuestMetrics, Invalid, Limits, ListeningPort, Network, OnTimeout, PausedMemory, PrivilegePolicy, Sandbox, SandboxState, Timestamp,
-    Usage,
+    GuestMetrics, Invalid, Limits, ListeningPort, Network, OnTimeout, PauseKind, PausedMemory, PrivilegePolicy, Sandbox, SandboxState,
+    Timestamp, Usage,
 };
 
 use super::{moment, mount, mount_view, origin_view, seconds, word};
@@ -81,9 +81,9 @@ pub(crate) fn lease(request: &LeaseRequest) -> Result<Lease, Invalid> {
     Ok(if request.at_least { Lease::AtLeast(duration) } else { Lease::FromNow(duration) })
 }
 
-pub(crate) fn kept(request: &PauseRequest) -> Result<SnapshotKind, Invalid> {
-    let kinds = [("memory", SnapshotKind::Memory), ("filesystem", SnapshotKind::Filesystem)];
-    request.keep.as_deref().map_or(Ok(SnapshotKind::Memory), |text| word("keep", text, &kinds))
+pub(crate) fn kept(request: &PauseRequest) -> Result<PauseKind, Invalid> {
+    let kinds = [("memory", PauseKind::Memory), ("standby", PauseKind::Standby), ("filesystem", PauseKind::Filesystem)];
+    request.keep.as_deref().map_or(Ok(PauseKind::Memory), |text| word("keep", text, &kinds))
 }
 
 pub(crate) fn resumed_lease(request: &ResumeRequest) -> Result<Option<Duration>, Invalid> {

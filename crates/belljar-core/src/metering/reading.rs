@@ -3,9 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use belljar_ports::{SnapshotKind, StoreError};
+use belljar_ports::StoreError;
 use belljar_types::{
-    AtLimit, AuditAction, BudgetSubject, Consumption, EndCause, MessageKind, MeterReading, Sandbox, SandboxState, Timestamp, Usage,
+    AtLimit, AuditAction, BudgetSubject, Consumption, EndCause, MessageKind, MeterReading, PauseKind, Sandbox, SandboxState, Timestamp,
+    Usage,
 };
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -250,8 +251,8 @@ impl Owner {
         if reached.budget.at_limit == AtLimit::Kill {
             return Next::End(EndCause::Budget, detail, None);
         }
-        let keep = if self.runtime.capabilities().pause.is_some() { SnapshotKind::Memory } else { SnapshotKind::Filesystem };
-        match self.pause(keep).await {
+        let kind = if self.runtime.capabilities().pause.is_some() { PauseKind::Memory } else { PauseKind::Filesystem };
+        match self.pause(kind).await {
             Ok(_) => Next::Again,
             Err(failure) => {
                 error!(sandbox = %self.sandbox.id, error = chain(&failure), "could not pause a sandbox whose budget is used up; ending it");

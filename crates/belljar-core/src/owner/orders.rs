@@ -3,8 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use belljar_ports::SnapshotKind;
-use belljar_types::{EndCause, Sandbox, Snapshot};
+use belljar_types::{EndCause, PauseKind, Sandbox, Snapshot};
 use tokio::sync::oneshot;
 
 use crate::CoreError;
@@ -21,7 +20,7 @@ pub(crate) enum Order {
     /// Change it.
     Change(SandboxChange, Reply<Arc<Sandbox>>),
     /// Stop it where it stands.
-    Pause(SnapshotKind, Reply<Arc<Sandbox>>),
+    Pause(PauseKind, Reply<Arc<Sandbox>>),
     /// Let it go on, with a new lease if one is given.
     Resume(Option<Duration>, Reply<Arc<Sandbox>>),
     /// Keep its state.

@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 
 use belljar_ports::{Guest, Presence, Runtime, RuntimeError, SnapshotKind};
 use belljar_types::{
-    CheckOutcome, EndReason, ExitStatus, KillCause, OutputEvent, ProcessSpec, SandboxId, SnapshotId, StreamKind, Termination, UserName,
+    CheckOutcome, EndReason, ExitStatus, KillCause, OutputEvent, PauseKind, ProcessSpec, SandboxId, SnapshotId, StreamKind, Termination,
+    UserName,
 };
 use futures_util::StreamExt;
 
@@ -126,14 +127,14 @@ async fn a_paused_sandbox_stands_still() {
     let spec = world.spec();
     let execution = world.runtime.create(&spec).await.unwrap();
     let guest = world.runtime.guest(&spec.id).await.unwrap();
-    world.runtime.pause(&spec.id, SnapshotKind::Memory).await.unwrap();
+    world.runtime.pause(&spec.id, PauseKind::Memory).await.unwrap();
     let found = world.runtime.inventory().await.unwrap();
     assert!(matches!(&found[..], [one] if one.presence == Presence::Frozen(execution.clone())), "{found:?}");
     let silent = tokio::time::timeout(Duration::from_millis(300), guest.hello()).await;
     assert!(silent.is_err(), "a frozen agent does not answer");
     assert_eq!(world.runtime.resume(&spec.id, &belljar_types::ExecutionId::random()).await.unwrap(), execution);
     assert_eq!(run(&guest, "exit 0").await.0, DONE);
-    world.runtime.pause(&spec.id, SnapshotKind::Memory).await.unwrap();
+    world.runtime.pause(&spec.id, PauseKind::Memory).await.unwrap();
     world.runtime.destroy(&spec.id).await.unwrap();
     world.close().await;
 }

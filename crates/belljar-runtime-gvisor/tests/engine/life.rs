@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use belljar_ports::{Presence, Runtime, RuntimeError, SnapshotKind};
 use belljar_runtime_gvisor::{GvisorConfig, GvisorRuntime};
-use belljar_types::{EndReason, ExecutionId, ProcessSpec, PtySize, SandboxId, SandboxSpec, SnapshotId, chain};
+use belljar_types::{EndReason, ExecutionId, PauseKind, ProcessSpec, PtySize, SandboxId, SandboxSpec, SnapshotId, chain};
 
 use crate::machine::{Machine, base_layer, run, shell};
 
@@ -82,7 +82,7 @@ async fn a_pause_stops_everything_and_a_resume_goes_on() {
     let id = machine.create().await;
     let guest = machine.runtime.guest(&id).await.unwrap();
     guest.start(&ProcessSpec::new(["sh", "-c", "while :; do echo x >> /tmp/ticks; sleep 0.05; done"])).await.unwrap();
-    machine.runtime.pause(&id, SnapshotKind::Memory).await.unwrap();
+    machine.runtime.pause(&id, PauseKind::Memory).await.unwrap();
     let ticks = || fs::read(machine.data.join("pool/sandboxes").join(id.as_str()).join("upper/tmp/ticks")).unwrap_or_default().len();
     let before = ticks();
     tokio::time::sleep(Duration::from_millis(500)).await;
@@ -165,7 +165,7 @@ async fn what_is_not_there_is_said() {
     for kind in [SnapshotKind::Filesystem, SnapshotKind::Memory] {
         let refused = runtime.snapshot(&nobody, &SnapshotId::random(), kind).await;
         assert!(matches!(refused, Err(RuntimeError::NotFound { .. })));
-        assert!(matches!(runtime.pause(&nobody, kind).await, Err(RuntimeError::NotFound { .. })));
+        assert!(matches!(runtime.pause(&nobody, kind.into()).await, Err(RuntimeError::NotFound { .. })));
     }
     let (no_snapshot, run) = (SnapshotId::random(), ExecutionId::random());
     let forked = runtime.fork(&no_snapshot, &SandboxSpec::on(vec![base_layer()])).await;

@@ -16,6 +16,7 @@ mod memory;
 mod travel;
 
 use belljar_testkit::{Lab, block_on};
+use belljar_types::IsolationClass;
 use figures::Figures;
 
 type Failure = Box<dyn std::error::Error>;
@@ -38,7 +39,10 @@ async fn measure(rounds: u32) -> Result<(), Failure> {
             memory::pause_and_resume(&lab, megabytes, &mut figures).await?;
             bare::checkpoint_and_restore(&lab, megabytes, &mut figures)?;
         }
-        memory::freeze(&lab, &mut figures).await?;
+        for class in [IsolationClass::Container, IsolationClass::Gvisor] {
+            memory::stand_by(&lab, class, &mut figures).await?;
+        }
+        memory::snapshot_files(&lab, &mut figures).await?;
         forks::of_many_files(&lab, &mut figures).await?;
         travel::through_s3(&lab, DIRTY_MEGABYTES[0], &mut figures).await?;
         for count in [1, 10, 100] {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use belljar_ports::{MemoryState, Presence, RuntimeError, SnapshotKind};
 use belljar_testkit::{Lab, path, run, sh};
-use belljar_types::{EndReason, Execution, ExecutionId, IsolationClass, OutputEvent, Overflow, ProcessSpec, SnapshotId};
+use belljar_types::{EndReason, Execution, ExecutionId, IsolationClass, OutputEvent, Overflow, PauseKind, ProcessSpec, SnapshotId};
 use bytes::Bytes;
 use futures_util::StreamExt;
 
@@ -75,13 +75,13 @@ pub(crate) async fn pausing_stops_and_resuming_goes_on(class: IsolationClass) {
     let sandbox = lab.sandbox(class).await;
     let id = &sandbox.execution.sandbox;
     let Some(memory) = sandbox.runtime.capabilities().pause else {
-        assert!(matches!(sandbox.runtime.pause(id, SnapshotKind::Memory).await, Err(RuntimeError::Unsupported { .. })));
+        assert!(matches!(sandbox.runtime.pause(id, PauseKind::Memory).await, Err(RuntimeError::Unsupported { .. })));
         return sandbox.destroy().await;
     };
     let ticker = "import time\nn = 0\nwhile True:\n    n += 1\n    open('/home/user/n', 'w').write(str(n))\n    time.sleep(0.01)";
     sandbox.guest.start(&ProcessSpec::new(["/usr/bin/python3", "-c", ticker])).await.unwrap();
     until(|| async { sh(&*sandbox.guest, "cat n 2>/dev/null || true").await.text().parse::<u64>().unwrap_or(0) > 10 }).await;
-    sandbox.runtime.pause(id, SnapshotKind::Memory).await.unwrap();
+    sandbox.runtime.pause(id, PauseKind::Memory).await.unwrap();
     let used = sandbox.runtime.usage(id).await.unwrap().cpu_micros;
     tokio::time::sleep(Duration::from_secs(1)).await;
     assert_eq!(sandbox.runtime.usage(id).await.unwrap().cpu_micros, used, "a paused sandbox uses no CPU at all");
@@ -97,7 +97,7 @@ pub(crate) async fn pausing_stops_and_resuming_goes_on(class: IsolationClass) {
     let before: u64 = sh(&*guest, "cat n").await.text().parse().unwrap_or(0);
     until(|| async { sh(&*guest, "cat n").await.text().parse::<u64>().unwrap_or(0) > before + 5 }).await;
     // A paused sandbox can be destroyed as well.
-    sandbox.runtime.pause(id, SnapshotKind::Memory).await.unwrap();
+    sandbox.runtime.pause(id, PauseKind::Memory).await.unwrap();
     sandbox.destroy().await;
 }
 

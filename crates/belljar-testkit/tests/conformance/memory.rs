@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use belljar_ports::{Guest, MemoryState, Presence, RuntimeError, SnapshotKind};
 use belljar_testkit::{Finished, Lab, Sandbox, run, scaled, sh};
-use belljar_types::{ExecutionId, IsolationClass, Offsets, OutputEvent, Overflow, ProcessSpec, PtySize, SnapshotId};
+use belljar_types::{ExecutionId, IsolationClass, Offsets, OutputEvent, Overflow, PauseKind, ProcessSpec, PtySize, SnapshotId};
 use bytes::Bytes;
 use futures_util::StreamExt;
 
@@ -104,7 +104,7 @@ pub(crate) async fn everything_goes_on_after_a_pause_and_a_restart(class: Isolat
         async move { runtime.ended(&id).await }
     });
 
-    sandbox.runtime.pause(&id, SnapshotKind::Memory).await.unwrap_or_else(|error| panic!("{error:?}"));
+    sandbox.runtime.pause(&id, PauseKind::Memory).await.unwrap_or_else(|error| panic!("{error:?}"));
     let ended = ended.await.unwrap();
     assert!(matches!(ended, Err(RuntimeError::WrongState { .. })), "a pause is no end: {ended:?}");
     until(|| async { lab.host_pids(&id).is_empty() }).await;
@@ -270,7 +270,7 @@ pub(crate) async fn what_cannot_be_written_down_is_said_and_runs_on(class: Isola
     let mut python = Interpreter::start(&*sandbox.guest).await;
     assert_eq!(python.ask(&*sandbox.guest, "f = open('/home/user/gone', 'w'); os.unlink('/home/user/gone')").await, "done");
     for attempt in [
-        sandbox.runtime.pause(id, SnapshotKind::Memory).await,
+        sandbox.runtime.pause(id, PauseKind::Memory).await,
         sandbox.runtime.snapshot(id, &SnapshotId::random(), SnapshotKind::Memory).await.map(drop),
     ] {
         let refused = attempt.unwrap_err();

@@ -2,7 +2,7 @@
 
 use belljar_ports::{Presence, RuntimeError, SnapshotKind};
 use belljar_testkit::{Lab, Sandbox, scaled, sh};
-use belljar_types::{ExecutionId, IsolationClass, ProcessSpec, SandboxSpec, SnapshotId};
+use belljar_types::{ExecutionId, IsolationClass, PauseKind, ProcessSpec, SandboxSpec, SnapshotId};
 
 use crate::processes::until;
 
@@ -152,7 +152,7 @@ pub(crate) async fn rolling_back_brings_the_files_back(class: IsolationClass) {
     assert!(sandbox.guest.hello().await.is_err(), "the run before it is gone");
     // A second time, from a paused sandbox.
     sh(&*guest, "echo worse > work").await.text();
-    runtime.pause(&id, SnapshotKind::Filesystem).await.unwrap();
+    runtime.pause(&id, PauseKind::Filesystem).await.unwrap();
     runtime.rollback(&id, &good, &ExecutionId::random()).await.unwrap_or_else(|error| panic!("{error:?}"));
     assert_eq!(sh(&*runtime.guest(&id).await.unwrap(), "cat work").await.text(), "good");
     for snapshot in [good, theirs] {
@@ -174,11 +174,11 @@ pub(crate) async fn a_pause_without_memory_keeps_the_files(class: IsolationClass
         "echo kept > f; sudo sh -c 'rm -rf /.belljar; ln -s /etc /.belljar; rm -rf /tmp && ln -s /home /tmp; rm /etc/hostname'; true",
     )
     .await;
-    runtime.pause(&id, SnapshotKind::Filesystem).await.unwrap();
+    runtime.pause(&id, PauseKind::Filesystem).await.unwrap();
     until(|| async { lab.host_pids(&id).is_empty() }).await;
     assert!(matches!(runtime.guest(&id).await.map(drop), Err(RuntimeError::WrongState { .. })));
     assert!(matches!(runtime.ended(&id).await, Err(RuntimeError::WrongState { .. })), "it did not end");
-    assert!(matches!(runtime.pause(&id, SnapshotKind::Filesystem).await, Err(RuntimeError::WrongState { .. })));
+    assert!(matches!(runtime.pause(&id, PauseKind::Filesystem).await, Err(RuntimeError::WrongState { .. })));
     let used = runtime.usage(&id).await.unwrap();
     assert_eq!((used.memory_bytes, used.pids), (0, 0));
     let kept = SnapshotId::random();
@@ -196,7 +196,7 @@ pub(crate) async fn a_pause_without_memory_keeps_the_files(class: IsolationClass
     child.destroy().await;
     successor.remove_snapshot(&kept).await.unwrap();
     // A paused sandbox can be destroyed as well.
-    successor.pause(&id, SnapshotKind::Filesystem).await.unwrap();
+    successor.pause(&id, PauseKind::Filesystem).await.unwrap();
     successor.destroy(&id).await.unwrap();
     assert!(successor.inventory().await.unwrap().iter().all(|found| found.id != id));
 }

@@ -1,7 +1,7 @@
 //! Those who let sandboxes stand still, and those who copy volumes, while the server is being killed.
 
 use belljar_client::{ClientError, NewClone, NewVolume};
-use belljar_types::SandboxState;
+use belljar_types::{PauseKind, SandboxState};
 use bytes::Bytes;
 use futures_util::TryStreamExt;
 
@@ -31,13 +31,17 @@ impl Worker {
             }
             let content = Bytes::from(format!("as it was in round {round}\n"));
             self.client.write(&id, FILE, &content).await;
-            let files_only = self.dice.below(4) == 0;
-            let paused = self.client.ask("pause", || self.client.client.pause_sandbox(&id, files_only)).await;
+            let kind = match self.dice.below(4) {
+                0 => PauseKind::Filesystem,
+                1 => PauseKind::Standby,
+                _ => PauseKind::Memory,
+            };
+            let paused = self.client.ask("pause", || self.client.client.pause_sandbox(&id, kind)).await;
             assert_eq!(paused.state, SandboxState::Paused);
             let back = self.client.ask("resume", || self.client.client.resume_sandbox(&id, None)).await;
             assert_eq!(back.state, SandboxState::Running);
             assert!(self.client.read(&id, FILE).await == content, "{id} went on with its files");
-            if files_only {
+            if kind == PauseKind::Filesystem {
                 assert_eq!(self.client.sh(&id, begin).await.code, 0);
             } else {
                 assert_eq!(self.client.sh(&id, "kill -0 $(cat /home/user/keeper)").await.code, 0, "{id} went on with its memory");

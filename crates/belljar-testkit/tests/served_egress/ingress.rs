@@ -5,7 +5,7 @@ use std::net::TcpStream;
 use std::time::Duration;
 
 use belljar_testkit::block_on;
-use belljar_types::SandboxId;
+use belljar_types::{PauseKind, SandboxId};
 
 use crate::scene::{CLASSES, DOMAIN, Scene};
 
@@ -282,7 +282,7 @@ fn whoever_moved_is_reached_where_it_is_now() {
             let ask_it = || ask(&scene, "/", &[("Host", &host), ("X-Belljar-Token", &right)]);
             assert!(ask_it().ends_with("the one that moved"), "{class}: the control");
             // Others take the places that are free while it stands still.
-            scene.client.pause_sandbox(&moving, false).await.unwrap();
+            scene.client.pause_sandbox(&moving, PauseKind::Memory).await.unwrap();
             assert_ne!(status(&ask_it()), 200, "{class}: nobody answers for it");
             let mut others = Vec::new();
             for _ in 0..3 {

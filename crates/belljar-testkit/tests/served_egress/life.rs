@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 
 use belljar_client::NewForks;
 use belljar_testkit::block_on;
-use belljar_types::SandboxId;
+use belljar_types::{PauseKind, SandboxId};
 use serde_json::json;
 
 use crate::internet::EVIL;
@@ -31,10 +31,10 @@ fn pauses_and_forks_keep_the_policy() {
         let scene = Scene::open().await;
         for class in CLASSES {
             let sandbox = scene.create(class, Some(site())).await;
-            for files_only in [false, true] {
-                scene.client.pause_sandbox(&sandbox, files_only).await.unwrap();
+            for kind in [PauseKind::Memory, PauseKind::Standby, PauseKind::Filesystem] {
+                scene.client.pause_sandbox(&sandbox, kind).await.unwrap();
                 scene.client.resume_sandbox(&sandbox, None).await.unwrap();
-                held(&scene, &sandbox, &format!("{class}: resumed, files only: {files_only}")).await;
+                held(&scene, &sandbox, &format!("{class}: resumed after {kind:?}")).await;
             }
             let request = NewForks { count: 2, ..NewForks::default() };
             for fork in scene.client.fork_sandbox(&sandbox, &request).await.unwrap() {
@@ -43,7 +43,7 @@ fn pauses_and_forks_keep_the_policy() {
                 scene.kill(&fork).await;
             }
             held(&scene, &sandbox, &format!("{class}: after its forks")).await;
-            scene.client.pause_sandbox(&sandbox, false).await.unwrap();
+            scene.client.pause_sandbox(&sandbox, PauseKind::Memory).await.unwrap();
             scene.change(&sandbox, elsewhere()).await;
             scene.client.resume_sandbox(&sandbox, None).await.unwrap();
             assert!(!scene.gets_through(&sandbox, "get('allowed.test')").await, "{class}: changed while it stood still");
@@ -130,15 +130,15 @@ fn whoever_is_resumed_trusts_a_new_authority_and_no_older_one() {
             assert_eq!(before.code, 0, "{class}: {before}");
             let mut known = vec![before.stdout];
             // A container that stands still in memory is the same run when it goes on.
-            let ways: &[bool] = if class == "gvisor" { &[true, false] } else { &[true] };
-            for files_only in ways.iter().copied() {
-                scene.client.pause_sandbox(&sandbox, files_only).await.unwrap();
+            let ways: &[PauseKind] = if class == "gvisor" { &[PauseKind::Filesystem, PauseKind::Memory] } else { &[PauseKind::Filesystem] };
+            for kind in ways.iter().copied() {
+                scene.client.pause_sandbox(&sandbox, kind).await.unwrap();
                 scene.client.resume_sandbox(&sandbox, None).await.unwrap();
                 let after = scene.python(&sandbox, TRUSTED).await;
                 assert_eq!(after.code, 0, "{class}: {after}");
                 assert!(
                     after.stdout.contains("BEGIN CERTIFICATE") && !known.contains(&after.stdout),
-                    "{class}: another run, another authority; files only: {files_only}"
+                    "{class}: another run, another authority; {kind:?}"
                 );
                 // Whoever still trusts the one of before trusts nobody who answers now.
                 let old = serde_json::to_string(known.last().unwrap()).unwrap();

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use belljar_client::NewSnapshot;
 use belljar_testkit::block_on;
-use belljar_types::SandboxId;
+use belljar_types::{PauseKind, SandboxId};
 use serde_json::json;
 
 use crate::scene::{CLASSES, Scene};
@@ -120,7 +120,7 @@ async fn images_hold_no_secret(scene: &Scene, sandbox: &SandboxId, class: &str) 
     check("a snapshot that travels", carried.path(), with_memory);
     scene.client.remove_snapshot(taken.id.as_str()).await.unwrap();
 
-    scene.client.pause_sandbox(sandbox, false).await.unwrap();
+    scene.client.pause_sandbox(sandbox, PauseKind::Memory).await.unwrap();
     check("standing still", &pool, with_memory);
     assert_eq!(occurrences(&scene.server.scope.data_dir.join("sandboxes"), SECRET), 0, "{class}");
     assert_eq!(occurrences(&pool.join("paused"), &marker) > 0, with_memory, "{class}: the image of its memory");

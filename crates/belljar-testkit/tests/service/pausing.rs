@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use belljar_core::{CreateSandbox, Service, SnapshotKind};
+use belljar_core::{CreateSandbox, ForkRequest, ForkSource, Service, SnapshotKind, TakeSnapshot};
 use belljar_testkit::{block_on, run};
-use belljar_types::{IsolationClass, OnTimeout, PausedMemory, ProcessSpec, Sandbox, SandboxState};
+use belljar_types::{IsolationClass, OnTimeout, PauseKind, PausedMemory, ProcessSpec, Sandbox, SandboxState};
 
 use crate::scene::{BOTH, CONTAINER, Scene, among_others, code, container, of_class, until};
 
@@ -51,6 +51,48 @@ fn processes_go_on_after_a_pause_and_a_restart_of_the_server() {
             assert!(known.iter().any(|known| known.id == process.id && known.pid == process.pid && known.exit.is_none()), "{known:?}");
             drop(session);
             scene.kill([&sandbox.id]).await;
+        }
+    });
+}
+
+#[test]
+fn what_stands_by_is_the_same_run_afterwards_and_can_be_kept_and_forked_meanwhile() {
+    block_on(async {
+        let _turn = among_others().await;
+        let mut scene = Scene::open(BOTH).await;
+        for class in [IsolationClass::Container, IsolationClass::Gvisor] {
+            let sandbox = scene.create(of_class(class)).await;
+            let session = scene.service.open(&scene.admin, &sandbox.id).await.unwrap();
+            session.start(&counter()).await.unwrap();
+            until(|| async { count(&scene.service, &scene, &sandbox).await > 2 }).await;
+            drop(session);
+
+            let paused = scene.service.pause(&scene.admin, &sandbox.id, PauseKind::Standby).await.unwrap();
+            assert_eq!((paused.state, paused.pause.unwrap().memory), (SandboxState::Paused, PausedMemory::Resident), "{class}");
+            let used = scene.service.usage(&scene.admin, &sandbox.id).await.unwrap().cpu_micros;
+            tokio::time::sleep(Duration::from_millis(700)).await;
+            assert_eq!(scene.service.usage(&scene.admin, &sandbox.id).await.unwrap().cpu_micros, used, "{class}: it uses no processor");
+
+            let taken = scene.service.take_snapshot(&scene.admin, &sandbox.id, TakeSnapshot::default()).await.unwrap();
+            let forks = scene.service.fork(&scene.admin, ForkSource::Snapshot(taken.id.as_str()), ForkRequest::default()).await.unwrap();
+            let fork = forks.into_iter().next().unwrap().unwrap();
+            let (with_memory, at_fork) = (taken.kind == SnapshotKind::Memory, count(&scene.service, &scene, &fork).await);
+            assert!(at_fork > 2, "{class}: a fork has the files");
+            assert_eq!(with_memory, class == IsolationClass::Gvisor);
+            if with_memory {
+                until(|| async { count(&scene.service, &scene, &fork).await > at_fork }).await;
+            }
+            scene.restart(BOTH).await;
+            assert_eq!(scene.show(&sandbox.id).await.state, SandboxState::Paused, "{class}: it stands by as before");
+
+            let resumed = scene.service.resume(&scene.admin, &sandbox.id, None).await.unwrap();
+            assert_eq!((resumed.state, resumed.execution()), (SandboxState::Running, sandbox.execution()), "{class}: it never left");
+            let before = count(&scene.service, &scene, &sandbox).await;
+            until(|| async { count(&scene.service, &scene, &sandbox).await > before }).await;
+            scene.service.remove_snapshot(&scene.admin, taken.id.as_str()).await.unwrap();
+            // One that stands by ends like any other.
+            scene.service.pause(&scene.admin, &sandbox.id, PauseKind::Standby).await.unwrap();
+            scene.kill([&sandbox.id, &fork.id]).await;
         }
     });
 }

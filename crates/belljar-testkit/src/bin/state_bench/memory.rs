@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use belljar_ports::SnapshotKind;
 use belljar_testkit::{Lab, Sandbox, sh};
-use belljar_types::{ExecutionId, IsolationClass, Limits, ProcessSpec, SandboxSpec, SnapshotId};
+use belljar_types::{ExecutionId, IsolationClass, Limits, PauseKind, ProcessSpec, SandboxSpec, SnapshotId};
 
 use crate::Failure;
 use crate::figures::Figures;
@@ -43,7 +43,7 @@ pub(crate) async fn pause_and_resume(lab: &Lab, megabytes: usize, figures: &mut 
     figures.set_bytes(&format!("gvisor: memory image, {megabytes} MB dirty"), image);
     runtime.remove_snapshot(&snapshot).await?;
     let start = Instant::now();
-    runtime.pause(&id, SnapshotKind::Memory).await?;
+    runtime.pause(&id, PauseKind::Memory).await?;
     figures.add(&format!("gvisor: pause, {megabytes} MB dirty"), start);
     let start = Instant::now();
     runtime.resume(&id, &ExecutionId::random()).await?;
@@ -53,17 +53,25 @@ pub(crate) async fn pause_and_resume(lab: &Lab, megabytes: usize, figures: &mut 
     Ok(())
 }
 
-/// The container class stays in memory.
-pub(crate) async fn freeze(lab: &Lab, figures: &mut Figures) -> Result<(), Failure> {
-    let sandbox = lab.sandbox(IsolationClass::Container).await;
+/// What stays in memory and is warm when it is wanted again.
+pub(crate) async fn stand_by(lab: &Lab, class: IsolationClass, figures: &mut Figures) -> Result<(), Failure> {
+    let sandbox = lab.sandbox(class).await;
     let id = sandbox.execution.sandbox.clone();
     let start = Instant::now();
-    sandbox.runtime.pause(&id, SnapshotKind::Memory).await?;
-    figures.add("container: pause in memory", start);
+    sandbox.runtime.pause(&id, PauseKind::Standby).await?;
+    figures.add(&format!("{class}: standby"), start);
     let start = Instant::now();
     sandbox.runtime.resume(&id, &ExecutionId::random()).await?;
     sandbox.runtime.guest(&id).await?.hello().await?;
-    figures.add("container: resume in memory", start);
+    figures.add(&format!("{class}: resume from standby until it answers"), start);
+    sandbox.destroy().await;
+    Ok(())
+}
+
+/// Of files alone.
+pub(crate) async fn snapshot_files(lab: &Lab, figures: &mut Figures) -> Result<(), Failure> {
+    let sandbox = lab.sandbox(IsolationClass::Container).await;
+    let id = sandbox.execution.sandbox.clone();
     let snapshot = SnapshotId::random();
     let start = Instant::now();
     let taken = sandbox.runtime.snapshot(&id, &snapshot, SnapshotKind::Filesystem).await?;

@@ -46,7 +46,7 @@ pub(crate) async fn state(class: IsolationClass) -> Result<(), Failure> {
         let snapshot = take(&*runtime, &id, kind).await?;
         let fork = lab.spec();
         step("fork", runtime.fork(&snapshot, &fork)).await?;
-        step("pause", runtime.pause(&id, kind)).await?;
+        step("pause", runtime.pause(&id, kind.into())).await?;
         step("resume", runtime.resume(&id, &ExecutionId::random())).await?;
         step("destroy", runtime.destroy(&fork.id)).await?;
         step("rollback", runtime.rollback(&id, &snapshot, &ExecutionId::random())).await?;
@@ -64,7 +64,7 @@ pub(crate) async fn layers(class: IsolationClass) -> Result<(), Failure> {
     for round in 0_u64.. {
         let script = format!("mkdir -p many; for i in $(seq {FILES}); do echo {round} > many/$i; done");
         sh(&*runtime.guest(&id).await?, &script).await;
-        step("pause", runtime.pause(&id, SnapshotKind::Filesystem)).await?;
+        step("pause", runtime.pause(&id, SnapshotKind::Filesystem.into())).await?;
         let written = runtime.written(&id).await?;
         let mut key = [0; 32];
         key[..8].copy_from_slice(&round.to_le_bytes());
