@@ -101,7 +101,7 @@ fn remember(marker: &str) -> String {
 
 /// What a sandbox left on the disk when it stood still, was captured and was carried away: no secret, though what was in its memory is there.
 async fn images_hold_no_secret(scene: &Scene, sandbox: &SandboxId, class: &str) {
-    let marker = format!("remembered-{}-9c41", class);
+    let marker = format!("remembered-{class}-9c41");
     scene.start(sandbox, &remember(&marker)).await;
     scene.python(sandbox, "while not os.path.exists('/tmp/kept'): time.sleep(0.01)").await;
     let pool = scene.server.scope.data_dir.join("pool");
