@@ -1,15 +1,17 @@
 //! [`TapeDirectory`]: what terminals showed, one file each, as asciicast of version 2: a line of JSON about the terminal, then a line for whatever
 //! happened. A line is written whole or not at all, so that a tape can be played up to wherever the server was killed.
 
-use std::collections::HashMap;
+mod shelf;
+
+use std::collections::{HashMap, HashSet};
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
-use std::time::{Instant, UNIX_EPOCH};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-use belljar_ports::{TapeInfo, TapeName, Tapes};
+use belljar_ports::{KeptTapes, TapeInfo, TapeName, Tapes};
 use belljar_types::{ProjectId, PtySize, SandboxId, Timestamp, escape_untrusted};
 use serde_json::json;
 
@@ -98,6 +100,8 @@ impl Running {
 impl Tapes for TapeDirectory {
     fn begin(&self, name: &TapeName, size: PtySize, command: &str) -> io::Result<bool> {
         let path = self.path(name);
+        // Whoever removes what is empty waits until this is not.
+        let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
         DirBuilder::new().recursive(true).mode(0o700).create(self.sandbox(&name.project, &name.sandbox))?;
         let mut file = match OpenOptions::new().append(true).create_new(true).mode(0o600).open(&path) {
             Ok(file) => file,
@@ -115,8 +119,7 @@ impl Tapes for TapeDirectory {
         let line = format!("{header}\n");
         file.write_all(line.as_bytes())?;
         let written = u64::try_from(line.len()).unwrap_or(u64::MAX);
-        let tape = Running { file, began: Instant::now(), written, rest: Vec::new() };
-        self.running.lock().unwrap_or_else(PoisonError::into_inner).insert(name.clone(), tape);
+        running.insert(name.clone(), Running { file, began: Instant::now(), written, rest: Vec::new() });
         Ok(true)
     }
 
@@ -159,6 +162,25 @@ impl Tapes for TapeDirectory {
         Ok(tapes)
     }
 
+    fn prune(&self, keep: KeptTapes) -> io::Result<usize> {
+        let busy = || {
+            let running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+            let paths: HashSet<PathBuf> = running.keys().map(|name| self.path(name)).collect();
+            (paths, running)
+        };
+        let at_first = busy().0;
+        let mut gone = 0;
+        for path in shelf::superfluous(&self.root, keep, &at_first, SystemTime::now())? {
+            // Nobody begins one while this looks.
+            let (now_busy, _still) = busy();
+            if !now_busy.contains(&path) {
+                shelf::remove(&path)?;
+                gone += 1;
+            }
+        }
+        Ok(gone)
+    }
+
     fn read(&self, name: &TapeName) -> io::Result<Option<Vec<u8>>> {
         match std::fs::read(self.path(name)) {
             Ok(bytes) => Ok(Some(bytes)),
@@ -170,6 +192,8 @@ impl Tapes for TapeDirectory {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     fn name() -> TapeName {
@@ -204,6 +228,42 @@ mod tests {
         assert!(times.is_sorted() && times.iter().all(|time| *time >= 0.0), "{times:?}");
         assert_eq!(tapes.list(&name.project, &name.sandbox).unwrap().len(), 1);
         assert!(tapes.list(&name.project, &SandboxId::random()).unwrap().is_empty());
+    }
+
+    #[test]
+    fn old_tapes_go_then_the_oldest_and_never_one_that_is_being_recorded() {
+        let directory = tempfile::tempdir().unwrap();
+        let tapes = TapeDirectory::new(directory.path());
+        let size = PtySize { columns: 80, rows: 24 };
+        let day = Duration::from_secs(24 * 3600);
+        let made: Vec<TapeName> = (0..5u32)
+            .map(|days| {
+                let name = name();
+                tapes.begin(&name, size, "sh").unwrap();
+                tapes.shown(&name, &[b'x'; 10_000]).unwrap();
+                let file = File::options().append(true).open(tapes.path(&name)).unwrap();
+                file.set_modified(SystemTime::now() - day * days).unwrap();
+                // The oldest goes on.
+                if days < 4 {
+                    tapes.end(&name);
+                }
+                name
+            })
+            .collect();
+        let left = || made.iter().map(|name| tapes.read(name).unwrap().is_some()).collect::<Vec<_>>();
+        let keep = |days: u32, bytes| KeptTapes { age: day * days, bytes };
+        assert_eq!(tapes.prune(keep(9, u64::MAX)).unwrap(), 0, "nothing is too old or too much");
+        assert_eq!(left(), [true; 5]);
+        assert_eq!(tapes.prune(keep(3, u64::MAX)).unwrap(), 1);
+        assert_eq!(left(), [true, true, true, false, true], "too old, but the one that goes on");
+        assert_eq!(tapes.prune(keep(9, 25_000)).unwrap(), 2);
+        assert_eq!(left(), [true, false, false, false, true], "the oldest that may go, until the rest is small enough");
+        assert!(!tapes.sandbox(&made[2].project, &made[2].sandbox).exists(), "nothing empty stays");
+        tapes.end(&made[4]);
+        assert_eq!(tapes.prune(keep(9, 0)).unwrap(), 2);
+        assert_eq!(left(), [false; 5]);
+        assert!(tapes.begin(&made[2], size, "sh").unwrap(), "and it can be recorded again");
+        assert_eq!(TapeDirectory::new(&directory.path().join("none")).prune(keep(0, 0)).unwrap(), 0);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use belljar_ports::KeptTapes;
 use belljar_types::{IsolationRequest, Limits, Prices, TemplateName};
 
 use crate::{Policies, SharedKernel};
@@ -47,6 +48,8 @@ pub struct ServiceConfig {
     pub keep_ended: Duration,
     /// Whether what cannot be recorded is not done.
     pub audit_required: bool,
+    /// How long what terminals showed is kept, and how much of it.
+    pub recordings: KeptTapes,
     /// What usage costs.
     pub prices: Prices,
     /// What projects and templates may do, beside what callers ask for.
@@ -75,6 +78,7 @@ impl Default for ServiceConfig {
             max_artifacts: 1000,
             keep_ended: Duration::from_secs(7 * 24 * 3600),
             audit_required: true,
+            recordings: KeptTapes { age: Duration::from_secs(30 * 24 * 3600), bytes: 10 << 30 },
             prices: Prices::default(),
             policies: Policies::default(),
         }

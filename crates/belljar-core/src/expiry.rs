@@ -1,4 +1,5 @@
-//! Snapshots and artifacts that were asked to be kept for some time only, removed when it is over. Sleeps until the next one is due.
+//! Snapshots and artifacts that were asked to be kept for some time only, removed when it is over; and recordings, which nobody asks to be kept, when
+//! they are older or more than the operator wants. Sleeps until the next one is due.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -34,6 +35,7 @@ pub(crate) async fn remove_expired(shared: Weak<Shared>) {
 /// Removes what is due, and says how long to wait for the next.
 async fn round(shared: &Arc<Shared>) -> Duration {
     let now = Timestamp::now();
+    recordings(shared).await;
     match (snapshots(shared, now).await, artifacts(shared, now).await) {
         (Ok(one), Ok(other)) => one.min(other),
         (Err(failure), _) | (_, Err(failure)) => {
@@ -53,6 +55,17 @@ async fn snapshots(shared: &Arc<Shared>, now: Timestamp) -> Result<Duration, Cor
         info!(snapshot = %id, "a snapshot's time was over");
     }
     Ok(AHEAD)
+}
+
+/// What cannot be removed today may be tomorrow: the rest is not kept waiting for it.
+async fn recordings(shared: &Arc<Shared>) {
+    let Some(tapes) = shared.tapes.clone() else { return };
+    let keep = shared.config.recordings;
+    match tokio::task::spawn_blocking(move || tapes.prune(keep)).await {
+        Ok(Ok(0)) | Err(_) => {}
+        Ok(Ok(gone)) => info!(gone, "recordings of terminals were too old or too many"),
+        Ok(Err(failure)) => error!(error = %failure, "could not remove old recordings of terminals"),
+    }
 }
 
 async fn artifacts(shared: &Arc<Shared>, now: Timestamp) -> Result<Duration, CoreError> {

@@ -60,7 +60,7 @@ pub use secrets::{Before, SecretInfo, Secrets, SecretsError};
 pub use snapshot_store::{Family, SnapshotCursor, SnapshotFilter, SnapshotPage, SnapshotStore};
 pub use store::{Cursor, Once, Order, Page, PageRequest, Reserved, SandboxFilter, Store, StoreError, Unreadable};
 pub use tallies::Tallies;
-pub use tapes::{TapeInfo, TapeName, Tapes};
+pub use tapes::{KeptTapes, TapeInfo, TapeName, Tapes};
 pub use templates::{BuildLine, FileStream, OwnedTemplate, StepKey, Swept, TemplateError, TemplateSource, Templates};
 pub use volume_store::{Holder, VolumePage, VolumeStore};
 pub use volumes::{ContentStream, VolumeError, VolumeFile, Volumes};

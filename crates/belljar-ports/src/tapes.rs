@@ -3,6 +3,7 @@
 //! A tape has what a program wrote to its terminal, when, and how large the terminal was; never what was typed, unless the program showed it.
 
 use std::io;
+use std::time::Duration;
 
 use belljar_types::{ProcessId, ProjectId, PtySize, SandboxId, Timestamp};
 
@@ -28,6 +29,15 @@ pub struct TapeInfo {
     pub bytes: u64,
 }
 
+/// How long tapes are kept, and how much of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct KeptTapes {
+    /// Since they last grew.
+    pub age: Duration,
+    /// All of them together.
+    pub bytes: u64,
+}
+
 /// The tapes of a host. What fails here fails for the tape, never for the terminal.
 pub trait Tapes: Send + Sync {
     /// Begins a tape. `false` if there is one of this terminal already: a process that is started again is not recorded twice.
@@ -47,6 +57,9 @@ pub trait Tapes: Send + Sync {
 
     /// The tapes of a sandbox, oldest first.
     fn list(&self, project: &ProjectId, sandbox: &SandboxId) -> io::Result<Vec<TapeInfo>>;
+
+    /// Removes tapes that are too old, then the oldest until the rest is small enough; never one that is being recorded. Says how many.
+    fn prune(&self, keep: KeptTapes) -> io::Result<usize>;
 
     /// A tape, as asciicast of version 2.
     fn read(&self, name: &TapeName) -> io::Result<Option<Vec<u8>>>;

@@ -255,6 +255,7 @@ fn what_a_terminal_showed_is_shown_again() {
             assert!(output.status.success(), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
             String::from_utf8(output.stdout).unwrap()
         };
+        let mut sandboxes = Vec::new();
         for class in ["container", "gvisor"] {
             let request = CreateSandbox { isolation: Some(class.to_owned()), ..CreateSandbox::default() };
             let sandbox = client.create_sandbox(&request, None).await.unwrap();
@@ -281,7 +282,20 @@ fn what_a_terminal_showed_is_shown_again() {
             assert_eq!((&lines[0]["version"], &lines[0]["width"], &lines[0]["height"]), (&2.into(), &91.into(), &33.into()), "{class}");
             let recordings = client.recordings(&sandbox.id).await.unwrap();
             assert_eq!(recordings.iter().map(|recording| &recording.process).collect::<Vec<_>>(), [&process.id], "{class}");
+            sandboxes.push(sandbox.id);
         }
+        // A month later, the next server removes it, and only it.
+        let (old, young) = (sandboxes[0].clone(), sandboxes[1].clone());
+        server.kill();
+        for tape in std::fs::read_dir(server.scope.data_dir.join("recordings/default").join(old.as_str())).unwrap().flatten() {
+            let file = std::fs::File::options().append(true).open(tape.path()).unwrap();
+            file.set_modified(std::time::SystemTime::now() - Duration::from_secs(31 * 24 * 3600)).unwrap();
+        }
+        server.restart().await;
+        while !client.recordings(&old).await.unwrap().is_empty() {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        assert_eq!(client.recordings(&young).await.unwrap().len(), 1);
         assert!(server.stop().success(), "{}", server.last_words());
     });
 }

@@ -277,6 +277,10 @@ impl Config {
             max_artifact_bytes: self.blobs.max_artifact.map_or(base.max_artifact_bytes, Bytes::get),
             max_artifacts: self.blobs.max_artifacts.unwrap_or(base.max_artifacts),
             audit_required: self.audit.required,
+            recordings: belljar_ports::KeptTapes {
+                age: time(self.audit.keep_recordings, base.recordings.age),
+                bytes: self.audit.max_recordings.map_or(base.recordings.bytes, Bytes::get),
+            },
             prices: self.prices.clone(),
             policies: self.policies.load(self.network.operator())?,
         })
@@ -318,6 +322,7 @@ mod tests {
         "sandboxes.max_limits",
         "host",
         "audit",
+        "audit.sinks",
         "network",
         "policies",
         "prices",
@@ -327,9 +332,14 @@ mod tests {
         "log",
     ];
 
+    /// How a section begins: some are there as often as one likes.
+    fn header_of(section: &str) -> String {
+        if section == "audit.sinks" { format!("[[{section}]]") } else { format!("[{section}]") }
+    }
+
     /// The keys that a section takes, as the refusal of an unknown one lists them.
     fn keys_of(section: &str) -> Vec<String> {
-        let header = if section.is_empty() { String::new() } else { format!("[{section}]\n") };
+        let header = if section.is_empty() { String::new() } else { format!("{}\n", header_of(section)) };
         let error = toml::from_str::<Config>(&format!("{header}no_such_key = 1")).unwrap_err();
         let mut keys: Vec<String> = error.message().split('`').skip(3).step_by(2).map(str::to_owned).collect();
         keys.sort();
@@ -338,7 +348,7 @@ mod tests {
 
     /// The keys that the page has rows for, below a heading.
     fn rows_below(heading: &str) -> Vec<String> {
-        let after = PAGE.split_once(&format!("\n## {heading}\n")).unwrap_or_else(|| panic!("the page has no heading {heading}")).1;
+        let after = PAGE.split_once(&format!("# {heading}\n")).unwrap_or_else(|| panic!("the page has no heading {heading}")).1;
         // What is below it has a heading of its own.
         let section = after.split("\n##").next().unwrap_or_default();
         let mut rows: Vec<String> =
@@ -352,7 +362,7 @@ mod tests {
         for section in SECTIONS.iter().copied() {
             let nested = ["default_limits".to_owned(), "max_limits".to_owned(), "sinks".to_owned()];
             let keys: Vec<String> = keys_of(section).into_iter().filter(|key| !nested.contains(key)).collect();
-            assert_eq!(rows_below(&format!("`[{section}]`")), keys, "[{section}]");
+            assert_eq!(rows_below(&format!("`{}`", header_of(section))), keys, "[{section}]");
         }
         let top: Vec<String> =
             keys_of("").into_iter().filter(|key| !SECTIONS.iter().any(|section| section.split('.').next() == Some(key))).collect();

@@ -94,6 +94,31 @@ async fn every_change_of_ten_thousand_events_shows() {
     assert!(whole.faults.is_empty(), "put back, it is whole again: {:?}", whole.faults);
 }
 
+/// Where chance cannot miss any: each byte of a short log in turn, turned and taken out.
+#[tokio::test]
+async fn every_single_byte_counts() {
+    let directory = tempfile::tempdir().unwrap();
+    let log = AuditLog::open(directory.path()).unwrap();
+    write(&log, if full() { 20 } else { 4 }).await;
+    let path = segments(directory.path()).remove(0);
+    // Without the room at its end, which would only be written over and over.
+    let mut original = std::fs::read(&path).unwrap();
+    original.truncate(used(&original));
+    let mut die = Die::seeded();
+    for at in 0..original.len() {
+        let mut flipped = original.clone();
+        flipped[at] ^= 1 << die.below(8);
+        let mut shorter = original.clone();
+        shorter.remove(at);
+        for (what, changed) in [("flipped", flipped), ("taken out", shorter)] {
+            std::fs::write(&path, &changed).unwrap();
+            assert!(!log.verify(&project()).await.unwrap().faults.is_empty(), "byte {at}, {what}, did not show");
+        }
+    }
+    std::fs::write(&path, &original).unwrap();
+    assert!(log.verify(&project()).await.unwrap().faults.is_empty(), "put back, it is whole again");
+}
+
 #[tokio::test]
 async fn a_changed_or_older_head_and_a_lost_segment_show() {
     let directory = tempfile::tempdir().unwrap();

@@ -7,6 +7,8 @@ use belljar_types::Invalid;
 use belljar_webhook::SharedSecret;
 use serde::Deserialize;
 
+use super::quantity::{Bytes, Time};
+
 /// `[audit]`
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -15,13 +17,17 @@ pub(crate) struct AuditSection {
     pub(crate) required: bool,
     /// Whether what terminals show is kept.
     pub(crate) record_terminals: bool,
+    /// How long that is.
+    pub(crate) keep_recordings: Option<Time>,
+    /// How much of it there is at most.
+    pub(crate) max_recordings: Option<Bytes>,
     /// Where the log is carried to.
     sinks: Vec<SinkSection>,
 }
 
 impl Default for AuditSection {
     fn default() -> Self {
-        Self { required: true, record_terminals: false, sinks: Vec::new() }
+        Self { required: true, record_terminals: false, keep_recordings: None, max_recordings: None, sinks: Vec::new() }
     }
 }
 
