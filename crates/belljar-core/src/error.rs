@@ -258,6 +258,7 @@ impl CoreError {
             Self::Volume(VolumeError::EntryExists { .. }) => "exists",
             Self::Volume(VolumeError::WrongKind { .. }) => "wrong_kind",
             Self::Volume(VolumeError::Full { .. }) => "volume_full",
+            Self::Volume(VolumeError::HostFull { .. }) => "busy",
             Self::Volume(VolumeError::Upload { .. }) => "upload_failed",
             Self::Volume(_) => "volume_storage_failed",
             Self::Forbidden { .. } => "forbidden",
@@ -351,9 +352,10 @@ impl CoreError {
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::Busy { retry_after, .. } => Some(*retry_after),
-            Self::Runtime(RuntimeError::Exhausted { .. }) | Self::Stopping | Self::Store(StoreError::Fenced { .. }) => {
-                Some(Duration::from_secs(1))
-            }
+            Self::Runtime(RuntimeError::Exhausted { .. })
+            | Self::Volume(VolumeError::HostFull { .. })
+            | Self::Stopping
+            | Self::Store(StoreError::Fenced { .. }) => Some(Duration::from_secs(1)),
             _ => None,
         }
     }

@@ -226,6 +226,19 @@ pub enum HostError {
     },
 }
 
+/// What ran out when the pool is full.
+const DISK_SPACE: &str = "disk space";
+
+/// Whether something could not be written because there is no room, on the disk or within a limit.
+pub fn is_out_of_space(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+}
+
+/// The contract's word for that.
+pub fn no_disk_space() -> RuntimeError {
+    RuntimeError::Exhausted { resource: DISK_SPACE }
+}
+
 /// Whether a directory for a volume could not be made because of what is there already, and not for the host's own trouble.
 pub fn is_in_the_way(error: &io::Error) -> bool {
     use rustix::io::Errno;
@@ -255,6 +268,12 @@ impl HostError {
             }
             Self::OpenNetworkDisabled => RuntimeError::Unsupported { class, verb: "an open network", reason: self.to_string() },
             Self::FilteredNetworkDisabled => RuntimeError::Unsupported { class, verb: "a filtered network", reason: self.to_string() },
+            Self::Disk { source, .. } | Self::Snapshot { source, .. } | Self::Files { source, .. } | Self::Record { source, .. }
+                if is_out_of_space(&source) =>
+            {
+                tracing::warn!(sandbox = %id, operation, "there is no disk space left for this");
+                no_disk_space()
+            }
             other => RuntimeError::Host { operation, id: id.clone(), source: Box::new(other) },
         }
     }

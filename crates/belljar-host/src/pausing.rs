@@ -28,6 +28,9 @@ use crate::record::{Paused, Record, RecordState, Stillness};
 use crate::spent::{Note, end_run};
 use crate::{records, reserve};
 
+/// What a disk may hold beyond its limit until its sandbox runs again: it may be full, and the host has a few files of its own to write.
+const ROOM_TO_START: u64 = 16 << 20;
+
 impl Inner {
     /// A directory for the capture of a sandbox that is about to be paused, empty; its name is the run's.
     pub(crate) fn make_capture(&self, id: &SandboxId, name: &str) -> Result<PathBuf, HostError> {
@@ -88,6 +91,7 @@ impl Inner {
         if let (true, Some(capture)) = (paused.fresh_disk, &capture) {
             self.pool.create_from(&id, capture, record.spec.limits.disk_bytes)?;
         }
+        self.pool.limit(&id, record.spec.limits.disk_bytes.saturating_add(ROOM_TO_START))?;
         self.pool.renew_work(&id, &disk)?;
         if paused.identity.is_none() {
             // It boots anew, so it gets the agent that is current now.
@@ -142,6 +146,9 @@ impl Inner {
         let mut record = self.existing(id)?;
         record.state = RecordState::Running;
         let paused = record.paused.take();
+        if paused.is_some() {
+            self.pool.limit(id, record.spec.limits.disk_bytes)?;
+        }
         records::write(&self.places, &record)?;
         if paused.is_some() { remove_captures(&self.places, &self.pool, id) } else { Ok(()) }
     }

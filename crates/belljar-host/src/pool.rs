@@ -97,6 +97,12 @@ impl Pool {
         made.map_err(|source| HostError::Disk { operation: "make", id: id.clone(), source })
     }
 
+    /// Changes the limit of a sandbox's disk.
+    pub(crate) fn limit(&self, id: &SandboxId, bytes: u64) -> Result<(), HostError> {
+        let limited = self.with(|open| btrfs::limit_subvolume(&open.filesystem, open.subvolume_id(id)?, bytes));
+        limited.map_err(|source| HostError::Disk { operation: "limit", id: id.clone(), source })
+    }
+
     /// Bytes that a sandbox's disk holds.
     pub(crate) fn usage(&self, id: &SandboxId) -> Result<u64, HostError> {
         let measured = self.with(|open| btrfs::subvolume_usage(&self.filesystem_id, open.subvolume_id(id)?));

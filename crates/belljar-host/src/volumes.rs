@@ -48,8 +48,9 @@ impl HostVolumes {
         match done.await {
             Ok(Ok(value)) => Ok(value),
             Ok(Err(error)) if error.kind() == io::ErrorKind::NotFound => Err(VolumeError::Absent { id: id.clone() }),
-            Ok(Err(error)) if is_full(&error) => Err(VolumeError::Full { id: id.clone() }),
-            Ok(Err(source)) => Err(VolumeError::Storage { operation, id: id.clone(), source: Box::new(source) }),
+            Ok(Err(source)) => {
+                Err(full(id, &source).unwrap_or_else(|| VolumeError::Storage { operation, id: id.clone(), source: Box::new(source) }))
+            }
             Err(source) => Err(VolumeError::Storage { operation, id: id.clone(), source: Box::new(source) }),
         }
     }
@@ -181,8 +182,13 @@ fn not_root(path: &VolumePath) -> Result<(), Invalid> {
     if path.is_root() { Err(Invalid::new("path", "something in the volume, not its root", "/")) } else { Ok(()) }
 }
 
-fn is_full(error: &io::Error) -> bool {
-    matches!(error.raw_os_error().map(Errno::from_raw_os_error), Some(Errno::DQUOT | Errno::NOSPC))
+/// A volume that has reached its size, and a disk that has no room for any, are different people's to mend.
+fn full(id: &VolumeId, error: &io::Error) -> Option<VolumeError> {
+    match error.raw_os_error().map(Errno::from_raw_os_error) {
+        Some(Errno::DQUOT) => Some(VolumeError::Full { id: id.clone() }),
+        Some(Errno::NOSPC) => Some(VolumeError::HostFull { id: id.clone() }),
+        _ => None,
+    }
 }
 
 /// In the words of the contract.
@@ -196,7 +202,8 @@ fn told(operation: &'static str, id: &VolumeId, path: &VolumePath, error: io::Er
         Some(Errno::NOTDIR) => wrong("no directory, or below something that is none"),
         Some(Errno::ISDIR) => wrong("a directory"),
         Some(Errno::NXIO | Errno::ACCESS | Errno::NODEV) => wrong("a pipe, socket or device, which cannot be used here"),
-        Some(Errno::DQUOT | Errno::NOSPC) => VolumeError::Full { id },
+        Some(Errno::DQUOT) => VolumeError::Full { id },
+        Some(Errno::NOSPC) => VolumeError::HostFull { id },
         Some(Errno::ROFS) => VolumeError::ReadOnly { id },
         Some(Errno::OPNOTSUPP | Errno::PERM) => wrong("in a bucket, which is written from a sandbox or with its own tools"),
         Some(Errno::NAMETOOLONG) => Invalid::new("path", "parts of at most 255 bytes", path.to_string()).into(),

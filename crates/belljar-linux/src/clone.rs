@@ -110,12 +110,30 @@ pub(crate) unsafe fn clone_on(
     child: extern "C" fn(*mut c_void) -> c_int,
     argument: *mut c_void,
 ) -> io::Result<libc::pid_t> {
+    // SAFETY: the same as is asked of our caller; the number is told to nobody else.
+    unsafe { clone_telling(stack, flags, cgroup, std::ptr::null_mut(), child, argument) }
+}
+
+/// [`clone_on`] that also writes the child's number to `told`, if that is not null, before the child runs: the caller may be killed before it could.
+///
+/// # Safety
+/// As for [`clone_on`]; `told` must be null or a place to write to.
+pub(crate) unsafe fn clone_telling(
+    stack: &Stack,
+    flags: c_int,
+    cgroup: Option<BorrowedFd<'_>>,
+    told: *mut libc::pid_t,
+    child: extern "C" fn(*mut c_void) -> c_int,
+    argument: *mut c_void,
+) -> io::Result<libc::pid_t> {
+    let flags = if told.is_null() { flags } else { flags | libc::CLONE_PARENT_SETTID };
     let into_cgroup = if cgroup.is_some() { CLONE_INTO_CGROUP } else { 0 };
     let arguments = CloneArguments {
         flags: u64::from((flags & !EXIT_SIGNAL).cast_unsigned()) | into_cgroup,
         exit_signal: u64::from((flags & EXIT_SIGNAL).cast_unsigned()),
         stack: stack.base.as_ptr() as u64,
         stack_size: stack.length as u64,
+        parent_tid: told as u64,
         cgroup: cgroup.map_or(0, |cgroup| u64::from(cgroup.as_raw_fd().cast_unsigned())),
         ..CloneArguments::default()
     };
@@ -153,13 +171,13 @@ pub(crate) unsafe fn clone_on(
     }
 }
 
-/// Waits for a child made by [`clone_on`] and forgets it.
-pub(crate) fn wait_for_clone(pid: libc::pid_t) -> io::Result<()> {
+/// Waits for a child made by [`clone_on`] and forgets it; says whether it was killed.
+pub(crate) fn wait_for_clone(pid: libc::pid_t) -> io::Result<bool> {
     loop {
         let mut status = 0;
         // SAFETY: `status` is a valid place to write to.
         if unsafe { libc::waitpid(pid, &raw mut status, libc::__WALL) } >= 0 {
-            return Ok(());
+            return Ok(libc::WIFSIGNALED(status));
         }
         let error = io::Error::last_os_error();
         if error.kind() != io::ErrorKind::Interrupted {

@@ -154,9 +154,24 @@ pub fn launch(launch: &Launch) -> Result<Launched, LaunchError> {
         unsafe { clone_on(&usher_stack, flags, launch.cgroup.unified.as_ref().map(AsFd::as_fd), usher::run, (&raw mut briefing).cast()) };
     drop(blocked);
     let usher = usher.map_err(|source| LaunchError { step: Step::CloneUsher, detail: String::new(), source })?;
-    let waited = wait_for_clone(usher).map_err(prepare);
+    let was_killed = wait_for_clone(usher);
+    if !matches!(was_killed, Ok(false)) {
+        end_first(&progress);
+    }
     let outcome = conclude(launch, &progress);
-    waited.and(outcome)
+    was_killed.map_err(prepare).and(outcome)
+}
+
+/// An usher that was killed no longer sleeps until the first process is out of our memory: before we touch that again, it must have ended.
+fn end_first(progress: &Progress) {
+    let pid = progress.pid.load(Ordering::Acquire);
+    if pid > 0 {
+        // SAFETY: our own child, which nobody else waits for, so its number is still its own.
+        unsafe { libc::kill(pid, libc::SIGKILL) };
+        // Whether it is waited for here or was never there, it is not in our memory afterwards.
+        let _ = wait_for_clone(pid);
+        progress.pid.store(0, Ordering::Release);
+    }
 }
 
 fn conclude(launch: &Launch, progress: &Progress) -> Result<Launched, LaunchError> {

@@ -69,6 +69,12 @@ pub enum VolumeError {
         /// Which volume.
         id: VolumeId,
     },
+    /// The disk that all volumes and sandboxes share has no room, whatever the volume's own size.
+    #[error("the host is out of disk space for volume {id}")]
+    HostFull {
+        /// Which volume.
+        id: VolumeId,
+    },
     /// It never changes.
     #[error("volume {id} is read-only: clone it to have one that can be written")]
     ReadOnly {

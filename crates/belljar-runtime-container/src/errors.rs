@@ -109,6 +109,12 @@ impl ContainerError {
     pub(crate) fn during(self, operation: &'static str, id: &SandboxId) -> RuntimeError {
         match self {
             Self::VolumePoint { path, source } if belljar_host::is_in_the_way(&source) => belljar_host::no_mount_point(&path),
+            Self::BootFiles(source) | Self::MountPoint { source, .. } | Self::VolumePoint { source, .. } | Self::Overlay { source, .. }
+                if belljar_host::is_out_of_space(&source) =>
+            {
+                tracing::warn!(sandbox = %id, operation, "there is no disk space left for this");
+                belljar_host::no_disk_space()
+            }
             other => RuntimeError::Host { operation, id: id.clone(), source: Box::new(other) },
         }
     }

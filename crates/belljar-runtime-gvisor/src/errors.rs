@@ -11,6 +11,9 @@ use belljar_types::{IsolationClass, MountPath, SandboxId};
 
 use crate::runsc::{FIX, OLDEST};
 
+/// The kernel's words for a full disk and for a limit that is reached, as Go writes them.
+const NO_SPACE: [&str; 2] = ["no space left on device", "disk quota exceeded"];
+
 /// What went wrong with `runsc` or around it.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum EngineError {
@@ -98,6 +101,19 @@ impl EngineError {
         matches!(self, Self::Told { verb: "resume", said, .. } if said.contains("cannot resume container") || said.contains("in state running"))
     }
 
+    /// Whether there was no room on the disk: runsc says so in words.
+    fn is_for_space(&self) -> bool {
+        match self {
+            Self::Told { said, .. } | Self::Failed { said, .. } => NO_SPACE.iter().any(|words| said.contains(words)),
+            Self::Write { source, .. }
+            | Self::BootFiles { source, .. }
+            | Self::Root { source, .. }
+            | Self::Image { source, .. }
+            | Self::Volume { source, .. } => belljar_host::is_out_of_space(source),
+            _ => false,
+        }
+    }
+
     /// As an error of the port. A `runsc` that cannot be used rules the class out, whatever the sandbox.
     pub(crate) fn during(self, operation: &'static str, id: &SandboxId) -> RuntimeError {
         match self {
@@ -109,6 +125,10 @@ impl EngineError {
                 state: format!("{self}, so its memory cannot be kept; close the file, or keep the files alone"),
             },
             Self::Volume { path, source } if belljar_host::is_in_the_way(&source) => belljar_host::no_mount_point(&path),
+            other if other.is_for_space() => {
+                tracing::warn!(sandbox = %id, operation, error = belljar_types::chain(&other), "there is no disk space left for this");
+                belljar_host::no_disk_space()
+            }
             other => RuntimeError::Host { operation, id: id.clone(), source: Box::new(other) },
         }
     }

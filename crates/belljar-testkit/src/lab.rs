@@ -99,20 +99,25 @@ impl Lab {
     pub async fn open() -> Result<Self, LabError> {
         let root = repository();
         let data_dir = std::env::var_os("BELLJAR_LAB").map_or_else(|| root.join(".cache/lab"), PathBuf::from);
-        let agent = std::env::var_os("BELLJAR_GUEST").map_or_else(|| root.join("target/guest/belljar-guest"), PathBuf::from);
-        if !agent.exists() {
-            return Err(LabError::NoAgent { path: agent });
-        }
+        let agent = agent()?;
         let config = HostConfig { pool_bytes: 40 << 30, closed_slots: 4, open_slots: 1, filtered_slots: 1, ..HostConfig::new(&data_dir) };
+        let recipe = root.join("templates/base.toml");
+        let ensure =
+            move |store: &LayerStore| belljar_image::ensure_recipe(store, &recipe, &belljar_image::PlainProgress::new(std::io::stderr()));
+        Self::furnish(config, &agent, ensure).await
+    }
+
+    /// Opens a host and makes its template.
+    pub(crate) async fn furnish(
+        config: HostConfig,
+        agent: &Path,
+        template: impl FnOnce(&LayerStore) -> Result<Template, ImageError> + Send + 'static,
+    ) -> Result<Self, LabError> {
+        let data_dir = config.data_dir.clone();
         let host = Host::open(config).await?;
         let store = LayerStore::open(host.pool_directory()).map_err(ImageError::from)?;
-        host.set_agent_layer(store.agent_layer(&agent)?);
-        let recipe = root.join("templates/base.toml");
-        let template = tokio::task::spawn_blocking(move || {
-            belljar_image::ensure_recipe(&store, &recipe, &belljar_image::PlainProgress::new(std::io::stderr()))
-        })
-        .await
-        .expect("building a template does not panic")?;
+        host.set_agent_layer(store.agent_layer(agent)?);
+        let template = tokio::task::spawn_blocking(move || template(&store)).await.expect("making a template does not panic")?;
         let container = Arc::new(ContainerRuntime::new(Arc::clone(&host), ContainerConfig::default()));
         let gvisor = Arc::new(GvisorRuntime::new(Arc::clone(&host), GvisorConfig::default()));
         Ok(Self { host, data_dir, template, container, gvisor })
@@ -167,6 +172,12 @@ impl Lab {
     pub async fn sandbox(&self, class: IsolationClass) -> Sandbox {
         self.create(class, &self.spec()).await.unwrap_or_else(|error| panic!("create a {class} sandbox: {}", chain(&error)))
     }
+}
+
+/// The agent that was built.
+pub(crate) fn agent() -> Result<PathBuf, LabError> {
+    let path = std::env::var_os("BELLJAR_GUEST").map_or_else(|| repository().join("target/guest/belljar-guest"), PathBuf::from);
+    if path.exists() { Ok(path) } else { Err(LabError::NoAgent { path }) }
 }
 
 pub(crate) fn repository() -> PathBuf {

@@ -9,9 +9,11 @@ mod run;
 pub mod s3;
 mod scale;
 mod server;
+mod small_lab;
 
 pub use census::{Census, Scope};
 pub use lab::{Lab, LabError, Sandbox, block_on};
 pub use run::{Finished, path, pattern, run, run_spec, sh, sha256};
 pub use scale::{Dice, full, scaled};
 pub use server::ServerProcess;
+pub use small_lab::SmallLab;

@@ -108,7 +108,8 @@ fn an_engine_killed_in_the_middle_leaves_nothing_half_and_loses_nothing_promised
             *told.entry(format!("{class} {verb:?}: {outcome}")).or_default() += 1;
             lab.clear().await.unwrap_or_else(|error| panic!("{context}: {error:?}"));
             if round % 8 == 7 {
-                assert_eq!(Census::settle(&before, &lab.scope(), &TOLERATED).await, Ok(()), "{context}");
+                let settled = Census::settle(&before, &lab.scope(), &TOLERATED).await;
+                assert_eq!(settled, Ok(()), "{context}; children: {:?}", victim::children());
             }
         }
         println!("{told:#?}");

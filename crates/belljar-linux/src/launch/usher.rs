@@ -7,7 +7,7 @@ use std::os::fd::AsRawFd;
 use std::sync::atomic::Ordering;
 
 use super::{Briefing, Step, first};
-use crate::clone::clone_on;
+use crate::clone::clone_telling;
 
 /// The error number of the last system call, as a failure to note.
 pub(super) struct Errno(pub(super) c_int);
@@ -71,12 +71,12 @@ fn usher(briefing: &Briefing<'_>, argument: *mut c_void) -> Result<(), Errno> {
         | libc::CLONE_NEWUTS
         | libc::CLONE_NEWIPC
         | libc::CLONE_NEWCGROUP;
-    // SAFETY: the first process makes system calls only, on a stack of its own; this process sleeps until it is out of our memory.
-    match unsafe { clone_on(briefing.first_stack, flags, None, first::run, argument) } {
-        Ok(pid) => {
-            progress.pid.store(pid, Ordering::Release);
-            Ok(())
-        }
+    // The kernel writes its number down before it runs: this process can be killed while it sleeps, and then somebody has to see to the first one.
+    let told = progress.pid.as_ptr();
+    // SAFETY: the first process makes system calls only, on a stack of its own; this process sleeps until it is out of our memory, and if it is killed
+    // the server sees to it. `told` is a field of the briefing's, which outlives both.
+    match unsafe { clone_telling(briefing.first_stack, flags, None, told, first::run, argument) } {
+        Ok(_) => Ok(()),
         Err(error) => Err(Errno(error.raw_os_error().unwrap_or(libc::EIO))),
     }
 }
