@@ -45,7 +45,8 @@ fn pauses_and_forks_keep_the_policy() {
             held(&scene, &sandbox, &format!("{class}: after its forks")).await;
             scene.client.pause_sandbox(&sandbox, PauseKind::Memory).await.unwrap();
             scene.change(&sandbox, elsewhere()).await;
-            scene.client.resume_sandbox(&sandbox, None).await.unwrap();
+            let resumed = scene.client.resume_sandbox(&sandbox, None).await;
+            resumed.unwrap_or_else(|error| panic!("{class}: {error:?}\n{}", scene.server.last_words()));
             assert!(!scene.gets_through(&sandbox, "get('allowed.test')").await, "{class}: changed while it stood still");
             assert_eq!(scene.internet.seen(), Vec::<String>::new(), "{class}");
             assert!(scene.gets_through(&sandbox, "get('api.test')").await, "{class}: changed while it stood still");
