@@ -68,6 +68,8 @@ pub(crate) async fn recover(shared: &Arc<Shared>) -> Result<(), StoreError> {
             }
         }
     }
+    // Before anybody is listened to: what programs ask for from then on is being kept by this server, under the same ids if they ask again.
+    let half_kept = shared.store.unfinished_artifacts().await?;
     let work = rows.into_iter().map(|sandbox| {
         let presence = found.remove(&sandbox.id);
         let is_away = away.contains(&sandbox.class);
@@ -84,7 +86,6 @@ pub(crate) async fn recover(shared: &Arc<Shared>) -> Result<(), StoreError> {
     tokio::spawn(remove_orphans(Arc::clone(shared), orphans));
     snapshot_recovery::settle(shared, snapshots, unreadable_snapshots).await;
     volume_recovery::settle(shared).await?;
-    let half_kept = shared.store.unfinished_artifacts().await?;
     tokio::spawn(artifacts::finish_removing(Arc::clone(shared), half_kept));
     tokio::spawn(expiry::remove_expired(Arc::downgrade(shared)));
     tokio::spawn(telling::deliver_all(Arc::downgrade(shared)));

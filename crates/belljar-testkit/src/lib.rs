@@ -16,4 +16,4 @@ pub use lab::{Lab, LabError, Sandbox, block_on};
 pub use run::{Finished, path, pattern, run, run_spec, sh, sha256};
 pub use scale::{Dice, full, scaled};
 pub use server::ServerProcess;
-pub use small_lab::SmallLab;
+pub use small_lab::{SmallLab, small_root};

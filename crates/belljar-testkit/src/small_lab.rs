@@ -10,6 +10,7 @@ use std::process::{Command, Stdio};
 
 use belljar_host::HostConfig;
 use belljar_image::{ImageError, LayerStore, Silent};
+use belljar_ports::Volumes;
 use belljar_types::Template;
 use rustix::fs::FallocateFlags;
 
@@ -42,7 +43,7 @@ impl SmallLab {
         let config = HostConfig { pool_bytes, closed_slots: 4, ..HostConfig::new(&data_dir) };
         let make = move |store: &LayerStore| {
             let scratch = tempfile::tempdir().expect("a temporary directory can be made");
-            let archive = pack(&files, scratch.path()).expect("a few files can be packed");
+            let archive = small_root(&files, scratch.path(), &[]).expect("a few files can be packed");
             let template = store.import_archive("small".parse().expect("a name"), &archive, &Silent)?;
             let template = Template { defaults, ..template };
             store.put_template(&template)?;
@@ -54,6 +55,10 @@ impl SmallLab {
         // What a test that failed has left.
         small.give_back();
         small.lab.clear().await.expect("the small laboratory can be cleared");
+        let volumes = small.lab.host.volumes();
+        for volume in volumes.inventory().await.expect("its volumes can be listed") {
+            volumes.remove(&volume).await.expect("a volume can be removed");
+        }
         Ok(small)
     }
 
@@ -110,8 +115,8 @@ fn take(path: &Path, bytes: u64) -> io::Result<()> {
     Ok(taken?)
 }
 
-/// A root filesystem with few files of another one's layers, as an archive.
-fn pack(layers: &[PathBuf], scratch: &Path) -> io::Result<PathBuf> {
+/// A root filesystem with few files of another one's layers and some of one's own, as an archive in an empty directory.
+pub fn small_root(layers: &[PathBuf], scratch: &Path, own: &[(&str, &str)]) -> io::Result<PathBuf> {
     let root = scratch.join("root");
     for directory in ["usr/bin", "usr/lib/x86_64-linux-gnu", "usr/lib64", "etc", "home", "root", "var"] {
         fs::create_dir_all(root.join(directory))?;
@@ -133,6 +138,9 @@ fn pack(layers: &[PathBuf], scratch: &Path) -> io::Result<PathBuf> {
         {
             run(Command::new("cp").arg("-a").arg(beside).arg(to))?;
         }
+    }
+    for (file, text) in own {
+        fs::write(root.join(file), text)?;
     }
     let archive = scratch.join("root.tar");
     run(Command::new("tar").arg("-C").arg(&root).arg("-cf").arg(&archive).arg("."))?;

@@ -1,6 +1,6 @@
 //! The server is killed at random moments under load, and nothing that it had acknowledged is lost, doubled or left behind.
 //!
-//! Workers make sandboxes, run processes, feed them, write files, pause, resume, take snapshots, fork, roll back, copy volumes and kill, all over HTTP, each holding on through every restart as a
+//! Workers make sandboxes, run processes, feed them, write files, pause, resume, take snapshots, fork, roll back, copy volumes, sweep layers, keep files from inside and kill, all over HTTP, each holding on through every restart as a
 //! good client does: the same idempotency key, the same process id, the same offset. Afterwards what they were told is compared with what is.
 //! A few kills by default, 200 with `BELLJAR_FULL=1`. The seed is printed; `BELLJAR_SEED` plays the same moments again.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
@@ -13,6 +13,8 @@ mod keepers;
 mod ledger;
 #[path = "crash/movers.rs"]
 mod movers;
+#[path = "crash/sweepers.rs"]
+mod sweepers;
 #[path = "crash/workers.rs"]
 mod workers;
 
@@ -50,7 +52,7 @@ fn a_server_killed_at_random_moments_loses_and_doubles_nothing() {
         println!("before: {before}");
 
         let over = Arc::new(AtomicBool::new(false));
-        let crew = workers::start(&client, &over, &mut dice);
+        let crew = workers::start(&client, &over, &mut dice, &server.scope.data_dir);
         let mut restarts = Vec::new();
         for round in 0..scaled(8, 200) {
             // Mostly in the middle of everything; now and then late enough for a slow machine to finish something.

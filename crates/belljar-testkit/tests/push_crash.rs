@@ -1,5 +1,5 @@
 //! The server is killed in the middle of pushing a snapshot to a bucket: nothing that anybody could pull is there, and the next start ends
-//! what was under way. A few kills by default, 40 with `BELLJAR_FULL=1`. The seed is printed; `BELLJAR_SEED` plays the same moments again.
+//! what was under way. A few kills by default, 200 with `BELLJAR_FULL=1`. The seed is printed; `BELLJAR_SEED` plays the same moments again.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use std::os::unix::fs::OpenOptionsExt;
@@ -52,7 +52,7 @@ fn a_push_that_is_cut_short_leaves_nothing_that_can_be_pulled() {
         client.take_snapshot(&id, &named("travels")).await.unwrap();
         client.kill_sandbox(&id).await.unwrap();
         let before_all = bucket.keys();
-        for round in 0..scaled(4, 40) {
+        for round in 0..scaled(4, 200) {
             let parts = usize::try_from(dice.below(PARTS)).unwrap();
             bucket.allow_parts(parts);
             let before = bucket.parts();

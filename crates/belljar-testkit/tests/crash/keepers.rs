@@ -15,7 +15,7 @@ const FORKS: u32 = 2;
 
 impl Insisting {
     /// Takes a snapshot of this name, unless the server took it before it died.
-    async fn snapshot(&self, id: &SandboxId, name: &str) -> SnapshotView {
+    pub(crate) async fn snapshot(&self, id: &SandboxId, name: &str) -> SnapshotView {
         let which = ListSnapshots { name: Some(name.to_owned()), ..ListSnapshots::default() };
         let request = NewSnapshot { name: Some(name.to_owned()), kind: Some("filesystem".to_owned()), ..NewSnapshot::default() };
         let take = || async {
@@ -28,7 +28,7 @@ impl Insisting {
     }
 
     /// Makes forks that know by this mark whose they are, unless the server made them before it died; it made all of them or none.
-    async fn forks(&self, snapshot: &str, mark: &str) -> Vec<SandboxView> {
+    pub(crate) async fn forks(&self, snapshot: &str, mark: &str) -> Vec<SandboxView> {
         let metadata = [("fork".to_owned(), mark.to_owned())];
         let states: Vec<SandboxState> = SandboxState::ALL.into_iter().filter(|state| !state.has_ended()).collect();
         let which = ListSandboxes { states, metadata: metadata.to_vec(), ..ListSandboxes::default() };

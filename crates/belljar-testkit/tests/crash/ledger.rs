@@ -28,6 +28,10 @@ pub(crate) struct Ledger {
     pub(crate) pauses: u64,
     /// Copies of volumes that were looked into.
     pub(crate) copies: u64,
+    /// Sweeps that left the layers of a snapshot alone.
+    pub(crate) sweeps: u64,
+    /// Files that programs in a sandbox had kept, by the id they were told, with what they held.
+    pub(crate) artifacts: BTreeMap<SandboxId, BTreeMap<String, Bytes>>,
     /// Bytes of output that were compared.
     pub(crate) compared: u64,
     /// Processes that ran to their end.
@@ -47,6 +51,8 @@ impl Ledger {
         self.forks += other.forks;
         self.pauses += other.pauses;
         self.copies += other.copies;
+        self.sweeps += other.sweeps;
+        self.artifacts.extend(other.artifacts);
         self.compared += other.compared;
         self.processes += other.processes;
     }
@@ -79,6 +85,7 @@ impl Ledger {
             assert_eq!(&once, expected, "the processes of {id}");
         }
         self.compare_snapshots(client).await;
+        self.compare_artifacts(client).await;
         let expected: BTreeSet<SandboxId> = self.living.values().map(|(id, _)| id.clone()).collect();
         assert_eq!(living(client).await, expected, "nothing lives that nobody was told of");
     }
@@ -115,7 +122,7 @@ impl fmt::Display for Ledger {
         let started: usize = self.starts.values().map(BTreeSet::len).sum();
         write!(
             f,
-            "{} sandboxes live, {} were killed, {} files written, {} processes run ({started} counted), {} snapshots kept, {} forks, {} pauses, {} copies of volumes, {} bytes of output compared",
+            "{} sandboxes live, {} were killed, {} files written, {} processes run ({started} counted), {} snapshots kept, {} forks, {} pauses, {} copies of volumes, {} sweeps, {} files kept from inside, {} bytes of output compared",
             self.living.len(),
             self.killed.len(),
             self.files.len(),
@@ -124,6 +131,8 @@ impl fmt::Display for Ledger {
             self.forks,
             self.pauses,
             self.copies,
+            self.sweeps,
+            self.artifacts.values().map(BTreeMap::len).sum::<usize>(),
             self.compared
         )
     }

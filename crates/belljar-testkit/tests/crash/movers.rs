@@ -12,7 +12,7 @@ const FILE: &str = "/home/user/state";
 const IN_VOLUME: &str = "/state";
 
 /// What was done before the server died is done.
-fn unless(code: &str, done: Result<(), ClientError>) -> Result<(), ClientError> {
+pub(crate) fn unless(code: &str, done: Result<(), ClientError>) -> Result<(), ClientError> {
     match done {
         Err(error) if error.code() == Some(code) => Ok(()),
         other => other,

@@ -55,16 +55,15 @@ impl Worker {
             };
             self.client.import(&name, &archive).await;
             let client = self.client.client.clone();
-            let request = CreateSandbox {
-                template: Some(name.clone()),
-                isolation: Some("container".to_owned()),
-                ..CreateSandbox::default()
-            };
+            let request =
+                CreateSandbox { template: Some(name.clone()), isolation: Some("container".to_owned()), ..CreateSandbox::default() };
             let made = self.client.ask("create", || client.create_sandbox(&request, Some(&name))).await;
             let taken = self.client.snapshot(&made.id, &name).await;
             self.client.kill(&made.id).await;
             self.ledger.killed.insert(made.id);
-            self.client.ask("remove a template", || async { unless("template_not_found", client.remove_template(&name, false).await) }).await;
+            self.client
+                .ask("remove a template", || async { unless("template_not_found", client.remove_template(&name, false).await) })
+                .await;
             self.client.ask("sweep", || client.clean_up(false)).await;
             for fork in self.client.forks(&taken.id, &name).await {
                 assert!(self.client.read(&fork.id, FILE).await == content, "{} has the layer that {} stands on", fork.id, taken.id);
@@ -114,7 +113,9 @@ impl Ledger {
                     Ok::<_, ClientError>(pieces.concat())
                 };
                 assert!(client.ask("read an artifact", read).await == *content, "{artifact} holds what was kept");
-                client.ask("remove an artifact", || async { unless("artifact_not_found", client.client.remove_artifact(artifact).await) }).await;
+                client
+                    .ask("remove an artifact", || async { unless("artifact_not_found", client.client.remove_artifact(artifact).await) })
+                    .await;
             }
         }
     }

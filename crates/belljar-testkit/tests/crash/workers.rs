@@ -1,5 +1,6 @@
 //! Those who use the server while it is being killed. Each does one kind of thing over and over and remembers what it was told.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -11,6 +12,7 @@ use tokio::task::JoinHandle;
 
 use crate::insist::{Insisting, Told, read_to_end};
 use crate::ledger::{Ledger, STARTS};
+use crate::sweepers::layers;
 
 /// Fills pools and caches, so that what they keep is no leak.
 pub(crate) async fn warm_up(client: &Insisting) {
@@ -35,7 +37,7 @@ pub(crate) struct Worker {
 }
 
 /// Starts all of them.
-pub(crate) fn start(client: &Insisting, over: &Arc<AtomicBool>, dice: &mut Dice) -> Vec<JoinHandle<Ledger>> {
+pub(crate) fn start(client: &Insisting, over: &Arc<AtomicBool>, dice: &mut Dice, data_dir: &Path) -> Vec<JoinHandle<Ledger>> {
     let mut worker = |name: &str, class: &'static str| Worker {
         client: client.clone(),
         over: Arc::clone(over),
@@ -61,6 +63,9 @@ pub(crate) fn start(client: &Insisting, over: &Arc<AtomicBool>, dice: &mut Dice)
         tokio::spawn(worker("doze", "container").doze()),
         tokio::spawn(worker("doze", "gvisor").doze()),
         tokio::spawn(worker("copy", "volume").copy()),
+        tokio::spawn(worker("wish", "container").wish()),
+        tokio::spawn(worker("wish", "gvisor").wish()),
+        tokio::spawn(worker("sweep", "container").sweep(layers(data_dir))),
     ]
 }
 
