@@ -15,6 +15,7 @@ mod steps;
 mod work;
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -95,13 +96,29 @@ pub struct BuildView {
 pub(crate) struct Builds {
     live: Mutex<HashMap<BuildId, Arc<Live>>>,
     turns: Semaphore,
-    /// Held for reading while a layer is made and not yet known here: a sweep must not take it.
+    /// Held for reading while a layer is made and not yet known here, and while a template goes: a sweep must not take what either leaves unnamed for a moment.
     pub(crate) gate: RwLock<()>,
+    /// The layers of sandboxes that were asked for and are not in the store yet, whose template may be removed meanwhile.
+    wanted: Mutex<HashMap<u64, Vec<LayerDigest>>>,
+    wishes: AtomicU64,
+}
+
+/// Layers that somebody is about to use; no longer when dropped.
+pub(crate) struct Wanted<'a> {
+    builds: &'a Builds,
+    number: u64,
+}
+
+impl Drop for Wanted<'_> {
+    fn drop(&mut self) {
+        lock(&self.builds.wanted).remove(&self.number);
+    }
 }
 
 impl Default for Builds {
     fn default() -> Self {
-        Self { live: Mutex::default(), turns: Semaphore::new(AT_ONCE), gate: RwLock::default() }
+        let (wanted, wishes) = (Mutex::default(), AtomicU64::new(0));
+        Self { live: Mutex::default(), turns: Semaphore::new(AT_ONCE), gate: RwLock::default(), wanted, wishes }
     }
 }
 
@@ -138,9 +155,18 @@ impl Live {
 }
 
 impl Builds {
-    /// The layers that builds stand on and that no template may name yet.
+    /// The layers that builds stand on and that no template may name yet, and those of sandboxes that are about to be made.
     pub(crate) fn layers(&self) -> Vec<LayerDigest> {
-        lock(&self.live).values().flat_map(|build| lock(&build.layers).clone()).collect()
+        let mut layers: Vec<LayerDigest> = lock(&self.wanted).values().flatten().cloned().collect();
+        layers.extend(lock(&self.live).values().flat_map(|build| lock(&build.layers).clone()));
+        layers
+    }
+
+    /// Keeps these layers from being swept until the answer is dropped.
+    pub(crate) fn want(&self, layers: &[LayerDigest]) -> Wanted<'_> {
+        let number = self.wishes.fetch_add(1, Ordering::Relaxed);
+        lock(&self.wanted).insert(number, layers.to_vec());
+        Wanted { builds: self, number }
     }
 }
 
@@ -295,4 +321,20 @@ fn for_build(caller: &Caller) -> Caller {
     let mut caller = caller.clone();
     caller.scopes.insert(Scope::Use);
     caller
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn layers_that_somebody_is_about_to_use_are_known_until_then() {
+        let (builds, layer): (Builds, LayerDigest) = (Builds::default(), "ab".repeat(32).parse().unwrap());
+        let first = builds.want(std::slice::from_ref(&layer));
+        let second = builds.want(std::slice::from_ref(&layer));
+        drop(first);
+        assert_eq!(builds.layers(), [layer], "the second one still wants it");
+        drop(second);
+        assert!(builds.layers().is_empty());
+    }
 }

@@ -114,6 +114,7 @@ impl Service {
         caller.require(Scope::Use)?;
         let name = request.template.clone().unwrap_or_else(|| self.shared.config.default_template.clone());
         let template = self.shared.templates.find(&caller.project, &name).await?.ok_or(CoreError::NoTemplate { name: name.clone() })?;
+        let _not_swept = self.shared.builds.want(&template.layers);
         self.create_of(caller, request, Template { name, ..template }).await
     }
 

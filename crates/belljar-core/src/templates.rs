@@ -56,6 +56,7 @@ impl Service {
     pub async fn share_template(&self, caller: &Caller, name: &TemplateName, shared: bool) -> Result<(), CoreError> {
         caller.require(Scope::Admin)?;
         let owned = self.template(caller, name).await?;
+        let _no_sweep = self.shared.builds.gate.read().await;
         let (from, to) = if shared { (Some(&caller.project), None) } else { (None, Some(&caller.project)) };
         self.shared.templates.put(to, &owned.template).await?;
         self.shared.templates.remove(from, name).await?;
@@ -66,6 +67,7 @@ impl Service {
     pub async fn remove_template(&self, caller: &Caller, name: &TemplateName, shared: bool) -> Result<(), CoreError> {
         let owner = template_owner(caller, shared)?;
         let removing = async {
+            let _no_sweep = self.shared.builds.gate.read().await;
             let removed = self.shared.templates.remove(owner, name).await?;
             self.shared.cool(owner, name).await;
             Ok(removed)
@@ -80,18 +82,19 @@ impl Service {
     /// Removes layers that no template, no live sandbox and no snapshot refers to; or only says which.
     pub async fn sweep(&self, caller: &Caller, dry_run: bool) -> Result<Swept, CoreError> {
         caller.require(Scope::Admin)?;
+        // From here on no template goes. Whoever found one before is about to make a sandbox, or has: asked in this order, neither is missed.
+        let _nobody_makes_one = self.shared.builds.gate.write().await;
+        let mut keep: BTreeSet<_> = self.shared.builds.layers().into_iter().collect();
         // From the store and not from memory: sandboxes whose engine is away need their layers too.
         let (rows, unreadable) = self.shared.store.unended().await?;
         if let Some(row) = unreadable.into_iter().next() {
             return Err(belljar_ports::StoreError::Corrupt { what: "sandbox", id: row.id, detail: row.detail }.into());
         }
-        let _nobody_makes_one = self.shared.builds.gate.write().await;
         let (snapshots, unreadable) = self.shared.store.all_snapshots().await?;
         if let Some(row) = unreadable.into_iter().next() {
             return Err(belljar_ports::StoreError::Corrupt { what: "snapshot", id: row.id, detail: row.detail }.into());
         }
-        let keep = rows.into_iter().flat_map(|sandbox| sandbox.spec.layers);
-        let mut keep: BTreeSet<_> = keep.chain(self.shared.builds.layers()).collect();
+        keep.extend(rows.into_iter().flat_map(|sandbox| sandbox.spec.layers));
         keep.extend(snapshots.into_iter().flat_map(|snapshot| snapshot.spec.layers));
         // And what the store does not know of: an operator may have put an old one in place by mistake.
         for engine in self.shared.engines.iter().filter(|engine| engine.report.works()) {
