@@ -23,6 +23,7 @@ use tracing::{error, info};
 use crate::admission::Place;
 use crate::keeping::Taking;
 use crate::owner::{Birth, Order, Owner};
+use crate::policies::check_mounts;
 use crate::request::{check_env, check_idle, check_lease, check_metadata};
 use crate::shared::{Handle, Shared};
 use crate::volumes::{exclusive, refuse_forks};
@@ -169,6 +170,7 @@ impl Service {
             ..snapshot.spec.clone()
         };
         let spec = self.mounts_over(caller, &request.volumes, &snapshot, spec).await?;
+        check_mounts(spec.policy.as_deref(), &spec.volumes)?;
         let sandbox = from_snapshot(&snapshot, true, spec, request.metadata, ruled.lease);
         let sandbox =
             Sandbox { idle_timeout: ruled.idle_timeout, on_timeout: request.on_timeout, auto_resume: request.auto_resume, ..sandbox };

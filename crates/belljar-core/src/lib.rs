@@ -70,7 +70,7 @@ pub use doctor::DoctorReport;
 pub use error::{CoreError, ErrorClass};
 pub use forking::{ForkRequest, ForkSource, Forks};
 pub use placement::{ClassChoice, NoClass, SharedKernel, choose_class};
-pub use policies::Policies;
+pub use policies::{OutputRules, Policies};
 pub use projects::{DEFAULT_PROJECT, NewKeyRequest};
 pub use request::{CreateSandbox, Lease, PartialLimits, SandboxChange};
 pub use service::{Parts, Service, StartError};

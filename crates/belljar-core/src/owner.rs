@@ -339,6 +339,7 @@ impl Owner {
         })
         .await?;
         if ruled {
+            self.meter.rule(&self.sandbox);
             self.shared.hold(&self.runtime, &self.sandbox).await?;
         }
         if rewound && state == SandboxState::Running {

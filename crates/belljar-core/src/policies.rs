@@ -9,7 +9,10 @@ use std::time::Duration;
 
 use belljar_policy::{Enforcers, Format, Operator, Policy, PolicyError, enforcement, narrow, parse, profile};
 use belljar_ports::{Attached, Runtime};
-use belljar_types::{Invalid, IsolationClass, Limits, Network, PrivilegePolicy, ProjectId, Sandbox, SandboxId, SandboxState, TemplateName};
+use belljar_types::{
+    Invalid, IsolationClass, Limits, MountMode, Network, PrivilegePolicy, ProjectId, Sandbox, SandboxId, SandboxState, Secret,
+    TemplateName, VolumeMount,
+};
 use tracing::warn;
 
 use crate::metering::Counts;
@@ -44,6 +47,17 @@ impl Policies {
         let resolved: Vec<Policy> = layers.into_iter().flatten().map(|policy| self.operator.resolve(policy)).collect::<Result<_, _>>()?;
         if resolved.is_empty() { Ok(None) } else { narrow(&resolved).map(Some) }
     }
+}
+
+/// What a policy says about the results of commands.
+#[derive(Debug)]
+pub struct OutputRules {
+    /// The most of one result.
+    pub bytes: Option<u64>,
+    /// Without terminal escapes.
+    pub strip_escapes: bool,
+    /// Values that must not be in it.
+    pub secrets: Vec<Secret<String>>,
 }
 
 /// What became of a request.
@@ -122,7 +136,9 @@ impl Shared {
             let expected = "a policy without a network: this sandbox was made without one, and only a new sandbox can have it";
             return Err(Invalid::new("policy.network", expected, policy.title()).into());
         }
-        Ok(policy.to_json())
+        let policy = policy.to_json();
+        check_mounts(Some(&policy), &sandbox.spec.volumes)?;
+        Ok(policy)
     }
 
     fn check_enforced(&self, policy: &Policy, class: IsolationClass) -> Result<(), CoreError> {
@@ -133,7 +149,7 @@ impl Shared {
     /// What this server can hold.
     pub(crate) fn enforcers(&self) -> Enforcers {
         let abilities = self.egress.as_ref().map(|egress| egress.abilities()).unwrap_or_default();
-        Enforcers { egress: self.egress.is_some(), inspection: abilities.inspection, secrets: abilities.secrets, ..Enforcers::default() }
+        Enforcers { egress: self.egress.is_some(), inspection: abilities.inspection, secrets: abilities.secrets }
     }
 
     /// Opens the way out of a sandbox that runs, if its policy has one.
@@ -193,6 +209,17 @@ impl Service {
         self.shared.egress.is_some()
     }
 
+    /// How the results of commands are to be handed on, by the sandbox's policy; `None` as whoever asks wants it.
+    pub fn output_rules(&self, sandbox: &Sandbox) -> Result<Option<OutputRules>, CoreError> {
+        let Some(output) = policy_of(sandbox).and_then(|policy| policy.output) else { return Ok(None) };
+        let secrets = match &self.shared.secrets {
+            Some(secrets) if output.mask_secrets == Some(true) => secrets.values(&sandbox.project)?,
+            _ => Vec::new(),
+        };
+        let bytes = output.bytes.map(|size| size.0);
+        Ok(Some(OutputRules { bytes, strip_escapes: output.strip_escapes == Some(true), secrets }))
+    }
+
     /// The most that a sandbox may be let out to: what its project and its template may, or everywhere.
     pub fn widest(&self, sandbox: &Sandbox) -> Result<Policy, CoreError> {
         let above = self.shared.config.policies.effective(&sandbox.project, &sandbox.template, None).map_err(|error| error.as_invalid())?;
@@ -232,10 +259,37 @@ fn within<T: PartialOrd + std::fmt::Debug>(field: &str, asked: bool, value: T, m
     }
 }
 
+/// What holds for a sandbox.
+pub(crate) fn policy_of(sandbox: &Sandbox) -> Option<Policy> {
+    sandbox.spec.policy.as_deref().and_then(stored)
+}
+
+/// A policy as it is stored with a sandbox.
+fn stored(text: &str) -> Option<Policy> {
+    parse(text, Format::Json).ok()
+}
+
+/// Refuses a volume that a policy does not have, there and in that way.
+pub(crate) fn check_mounts(policy: Option<&str>, volumes: &[VolumeMount]) -> Result<(), Invalid> {
+    let Some(allowed) = policy.and_then(stored).and_then(|policy| policy.mounts) else { return Ok(()) };
+    let is_allowed = |mount: &VolumeMount| {
+        allowed.iter().any(|allowed| {
+            let names_it = allowed.volume == mount.name.as_str() || allowed.volume == mount.volume.as_str();
+            names_it && allowed.at == mount.path.as_str() && (allowed.writable || mount.mode == MountMode::ReadOnly)
+        })
+    };
+    match volumes.iter().find(|mount| !is_allowed(mount)) {
+        Some(mount) => {
+            let asked = format!("{} at {}, {:?}", mount.name, mount.path, mount.mode);
+            Err(Invalid::new("volumes", "volumes that the policy has, where and as it has them (mounts)", asked))
+        }
+        None => Ok(()),
+    }
+}
+
 /// Refuses a port that the policy of a sandbox does not open.
 pub(crate) fn check_ingress(sandbox: &Sandbox, port: u16) -> Result<(), Invalid> {
-    let policy = sandbox.spec.policy.as_deref().and_then(|text| parse(text, Format::Json).ok());
-    match policy.and_then(|policy| policy.ingress) {
+    match policy_of(sandbox).and_then(|policy| policy.ingress) {
         Some(ingress) if !ingress.ports.iter().any(|range| range.contains(port)) => {
             Err(Invalid::new("port", "a port that the sandbox's policy opens (ingress.ports)", port.to_string()))
         }

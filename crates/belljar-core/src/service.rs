@@ -17,6 +17,7 @@ use tracing::warn;
 use crate::caller::Keys;
 use crate::metering::Meters;
 use crate::owner::{Birth, Order, Owner, Reply};
+use crate::policies::check_mounts;
 use crate::recorded::{Recorded, Witness};
 use crate::recording::{actor, event, outcome, word_for};
 use crate::request::{CreateSandbox, Lease, SandboxChange};
@@ -134,6 +135,7 @@ impl Service {
             return Err(crate::volumes::unsupported(choice.class));
         }
         let volumes = self.find_mounts(caller, &request.volumes).await?;
+        check_mounts(ruled.policy.as_deref(), &volumes)?;
         let once = request.idempotency_key.clone().map(|key| Once { key, fingerprint: request.fingerprint() });
         let now = Timestamp::now();
         let sandbox = Sandbox {

@@ -78,6 +78,16 @@ impl Vault {
     fn change(&self) -> std::sync::MutexGuard<'_, ()> {
         self.changing.lock().unwrap_or_else(PoisonError::into_inner)
     }
+
+    fn read_all(&self, project: &ProjectId) -> Result<Vec<Kept>, SecretsError> {
+        let entries = match std::fs::read_dir(self.directory.join(project.as_str())) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(source) => return Err(disk("read", project, source)),
+        };
+        let names = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
+        Ok(names.filter_map(|name| self.read(project, &name)).collect())
+    }
 }
 
 fn about(project: &ProjectId, name: &str) -> Aad<String> {
@@ -115,15 +125,13 @@ impl Secrets for Vault {
     }
 
     fn all(&self, project: &ProjectId) -> Result<Vec<SecretInfo>, SecretsError> {
-        let entries = match std::fs::read_dir(self.directory.join(project.as_str())) {
-            Ok(entries) => entries,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-            Err(source) => return Err(disk("read", project, source)),
-        };
-        let names = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
-        let mut found: Vec<SecretInfo> = names.filter_map(|name| self.read(project, &name)).map(|kept| kept.info).collect();
+        let mut found: Vec<SecretInfo> = self.read_all(project)?.into_iter().map(|kept| kept.info).collect();
         found.sort_by(|one, other| one.name.cmp(&other.name));
         Ok(found)
+    }
+
+    fn values(&self, project: &ProjectId) -> Result<Vec<Secret<String>>, SecretsError> {
+        Ok(self.read_all(project)?.into_iter().map(|kept| Secret::new(kept.value)).collect())
     }
 
     fn remove(&self, project: &ProjectId, name: &str) -> Result<(), SecretsError> {

@@ -1,6 +1,7 @@
 //! The document: one schema for TOML, YAML and JSON. A field that is not known is refused by name, because a rule that is not read is a
 //! rule that is not kept. `docs/reference/policy.md` describes every field.
 
+use belljar_types::Meter;
 use serde::{Deserialize, Serialize};
 
 use crate::{Cidr, NamePattern, PathPattern, PortRange, Size, Span};
@@ -47,7 +48,7 @@ pub struct Policy {
     /// How its output is handed on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output: Option<Output>,
-    /// What of the host it sees.
+    /// Which volumes it may have.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mounts: Option<Vec<Mount>>,
 }
@@ -256,25 +257,43 @@ pub struct HeaderRule {
     pub value: String,
 }
 
-/// `budget`: sums over its life.
+/// `budget`: sums over its life. A sandbox that has used one up is paused and cannot be resumed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Budget {
     /// Processor time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu: Option<Span>,
-    /// Bytes sent and received.
+    /// Time it runs; pauses are not counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub traffic: Option<Size>,
+    pub running: Option<Span>,
+    /// Bytes sent through the network.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sent: Option<Size>,
+    /// Bytes received.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub received: Option<Size>,
     /// Processes started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub executions: Option<u64>,
-    /// Money, in thousandths of the operator's currency.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cost_millis: Option<u64>,
 }
 
-/// `output`: what is handed on of it.
+impl Budget {
+    /// What may be used of what.
+    pub fn limits(&self) -> impl Iterator<Item = (Meter, u64)> {
+        let whole = |units: u128| u64::try_from(units).unwrap_or(u64::MAX);
+        let limits = [
+            (Meter::CpuMicros, self.cpu.map(|span| whole(span.0.as_micros()))),
+            (Meter::WallMillis, self.running.map(|span| whole(span.0.as_millis()))),
+            (Meter::EgressBytes, self.sent.map(|size| size.0)),
+            (Meter::IngressBytes, self.received.map(|size| size.0)),
+            (Meter::Executions, self.executions),
+        ];
+        limits.into_iter().filter_map(|(meter, limit)| Some((meter, limit?)))
+    }
+}
+
+/// `output`: what is handed on of the results of commands. Streams are bytes, and are handed on as they come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Output {
@@ -289,7 +308,7 @@ pub struct Output {
     pub mask_secrets: Option<bool>,
 }
 
-/// One entry of `mounts`.
+/// One entry of `mounts`: a volume that may be mounted. No other may.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Mount {

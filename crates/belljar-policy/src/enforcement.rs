@@ -21,6 +21,12 @@ pub enum Holder {
     Server,
     /// The agent and the engine together.
     Agent,
+    /// The server's meters.
+    Meters,
+    /// Whoever answers with a command's result.
+    Answers,
+    /// Whoever mounts volumes.
+    Volumes,
 }
 
 impl Holder {
@@ -33,6 +39,9 @@ impl Holder {
             Self::Engine => "by the engine: control groups and disk quota",
             Self::Server => "by the server's timers",
             Self::Agent => "by the engine and the agent: no_new_privs, no sudo",
+            Self::Meters => "by the server's meters: it is paused when one is used up",
+            Self::Answers => "by the server, in every result of a command; streams are handed on as they come",
+            Self::Volumes => "by the server: no other volume is mounted",
         }
     }
 }
@@ -55,12 +64,6 @@ pub struct Enforcers {
     pub inspection: bool,
     /// It has secrets to send.
     pub secrets: bool,
-    /// It counts budgets.
-    pub budgets: bool,
-    /// It bounds output.
-    pub output: bool,
-    /// It mounts volumes by policy.
-    pub mounts: bool,
 }
 
 /// For every rule, who holds it on this class; or the first that nobody does.
@@ -116,23 +119,14 @@ pub fn enforcement(policy: &Policy, class: IsolationClass, server: &Enforcers) -
         }
         hold(&name, Holder::Inspection);
     }
-    let later = [
-        ("budget", policy.budget.is_some(), server.budgets, "budgets are not counted here"),
-        ("output", policy.output.is_some(), server.output, "output is not bounded by policy here"),
-        (
-            "mounts",
-            policy.mounts.as_ref().is_some_and(|mounts| !mounts.is_empty()),
-            server.mounts,
-            "volumes are not mounted by policy here",
-        ),
-    ];
-    for (name, asked, can, problem) in later {
-        if asked && !can {
-            return Err(refuse(name, problem));
-        }
-        if asked {
-            hold(name, Holder::Server);
-        }
+    if policy.budget.is_some() {
+        hold("budget", Holder::Meters);
+    }
+    if policy.output.is_some() {
+        hold("output", Holder::Answers);
+    }
+    if policy.mounts.is_some() {
+        hold("mounts", Holder::Volumes);
     }
     Ok(held)
 }

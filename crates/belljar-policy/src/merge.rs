@@ -122,9 +122,10 @@ fn narrow_users(context: &Context<'_>, above: Users, below: Users) -> Result<Use
 fn narrow_budget(context: &Context<'_>, above: &Budget, below: &Budget) -> Result<Budget, PolicyError> {
     Ok(Budget {
         cpu: context.least("budget.cpu", above.cpu, below.cpu)?,
-        traffic: context.least("budget.traffic", above.traffic, below.traffic)?,
+        running: context.least("budget.running", above.running, below.running)?,
+        sent: context.least("budget.sent", above.sent, below.sent)?,
+        received: context.least("budget.received", above.received, below.received)?,
         executions: context.least("budget.executions", above.executions, below.executions)?,
-        cost_millis: context.least("budget.cost_millis", above.cost_millis, below.cost_millis)?,
     })
 }
 

@@ -81,6 +81,9 @@ pub trait Secrets: Send + Sync {
     /// All of a project, by name.
     fn all(&self, project: &ProjectId) -> Result<Vec<SecretInfo>, SecretsError>;
 
+    /// The values of a project, to be taken out of what is handed on.
+    fn values(&self, project: &ProjectId) -> Result<Vec<Secret<String>>, SecretsError>;
+
     /// Forgets one.
     fn remove(&self, project: &ProjectId, name: &str) -> Result<(), SecretsError>;
 

@@ -21,6 +21,8 @@ mod prelude;
 mod reach;
 #[path = "egress/registries.rs"]
 mod registries;
+#[path = "served_egress/ruled.rs"]
+mod ruled;
 #[path = "served_egress/scene.rs"]
 mod scene;
 #[path = "served_egress/secrets.rs"]

@@ -1,6 +1,7 @@
 //! One command, one answer: for scripts, and for whoever wants no stream. One round trip to the agent.
 
 use axum::Json;
+use axum::extract::State;
 use belljar_core::{GuestError, OutputStream, Session};
 use belljar_http::{JsonBody, Problem};
 use belljar_output::Provenance;
@@ -12,6 +13,7 @@ use super::keep::Gathered;
 use crate::dto::{ExecRequest, ExecResult, ProvenanceView};
 use crate::errors::Problems;
 use crate::extract::Opened;
+use crate::state::ApiState;
 use crate::stream::how_it_ended;
 use crate::translate;
 
@@ -28,9 +30,16 @@ const BODY_LIMIT: usize = 8 << 20;
     params(("id" = String, Path, description = "The sandbox")), request_body = ExecRequest,
     responses((status = 200, description = "It ended, well or not.", body = ExecResult), Problems)
 )]
-pub(crate) async fn exec(sandbox: Opened, JsonBody(mut request): JsonBody<ExecRequest, BODY_LIMIT>) -> Result<Json<ExecResult>, Problem> {
-    let room = translate::bounded("max_output_bytes", request.max_output_bytes, DEFAULT_KEPT, 0, MOST_KEPT)? as usize;
-    let hygiene = request.output.take().map(|asked| translate::hygiene(asked, room)).transpose()?;
+pub(crate) async fn exec(
+    State(state): State<ApiState>,
+    sandbox: Opened,
+    JsonBody(mut request): JsonBody<ExecRequest, BODY_LIMIT>,
+) -> Result<Json<ExecResult>, Problem> {
+    let rules = state.service.output_rules(&sandbox.session.sandbox())?;
+    let asked = translate::bounded("max_output_bytes", request.max_output_bytes, DEFAULT_KEPT, 0, MOST_KEPT)? as usize;
+    let most = rules.as_ref().and_then(|rules| rules.bytes).map_or(asked, |most| usize::try_from(most).unwrap_or(usize::MAX));
+    let room = asked.min(most);
+    let hygiene = translate::hygiene(request.output.take(), rules, room)?;
     let input = input(&mut request)?;
     let spec = translate::exec(request)?;
     let (info, stream) = sandbox.ask(sandbox.session.start_attached(&spec)).await?;

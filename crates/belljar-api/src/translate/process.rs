@@ -1,5 +1,6 @@
 //! Processes: what to start, how they ended, signals by name.
 
+use belljar_core::OutputRules;
 use belljar_output::{Escapes, Hygiene, Mask};
 use belljar_types::{
     ExitStatus, GuestPath, Invalid, KillCause, Offsets, Overflow, ProcessId, ProcessInfo, ProcessSpec, PtySize, Secret, Signal,
@@ -78,15 +79,25 @@ pub(crate) fn exec(request: ExecRequest) -> Result<ProcessSpec, Invalid> {
     })
 }
 
-/// How output is to be treated.
-pub(crate) fn hygiene(asked: OutputRequest, room: usize) -> Result<Hygiene, Invalid> {
+/// How output is to be treated: as was asked for, and as the policy wants it. `None` as it came.
+pub(crate) fn hygiene(asked: Option<OutputRequest>, rules: Option<OutputRules>, room: usize) -> Result<Option<Hygiene>, Invalid> {
+    let rules = rules.filter(|rules| rules.strip_escapes || !rules.secrets.is_empty());
+    if asked.is_none() && rules.is_none() {
+        return Ok(None);
+    }
+    let (strips, known) = rules.map_or((false, Vec::new()), |rules| (rules.strip_escapes, rules.secrets));
+    let unasked = if strips || asked.is_some() { Escapes::default() } else { Escapes::Keep };
+    let asked = asked.unwrap_or_default();
     let words = [("strip", Escapes::Strip), ("show", Escapes::Show), ("keep", Escapes::Keep)];
-    let escapes = asked.escapes.as_deref().map_or(Ok(Escapes::default()), |text| word("output.escapes", text, &words))?;
+    let escapes = asked.escapes.as_deref().map_or(Ok(unasked), |text| word("output.escapes", text, &words))?;
+    if strips && escapes == Escapes::Keep {
+        return Err(Invalid::new("output.escapes", "strip or show, by the sandbox's policy (output.strip_escapes)", "keep"));
+    }
     if asked.mask.len() > MOST_MASKED || asked.mask.iter().any(|value| !MASKABLE.contains(&value.len())) {
         return Err(Invalid::new("output.mask", format!("at most {MOST_MASKED} values of 6 to 4096 bytes"), "***"));
     }
-    let secrets: Vec<Secret<String>> = asked.mask.into_iter().map(Secret::new).collect();
-    Ok(Hygiene { escapes, mask: Mask::new(&secrets), room })
+    let secrets: Vec<Secret<String>> = asked.mask.into_iter().map(Secret::new).chain(known).collect();
+    Ok(Some(Hygiene { escapes, mask: Mask::new(&secrets), room }))
 }
 
 pub(crate) fn exit_view(exit: ExitStatus) -> ExitView {

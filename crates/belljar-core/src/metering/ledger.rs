@@ -48,6 +48,8 @@ impl Rate {
 #[derive(Debug, Default)]
 struct Group {
     budgets: Vec<Budget>,
+    /// By the policy of the one sandbox that this is about.
+    ruled: Vec<Budget>,
     /// What was used; kept only while there is a budget.
     used: Option<Consumption>,
     members: HashSet<SandboxId>,
@@ -56,10 +58,18 @@ struct Group {
 }
 
 impl Group {
+    fn limits(&self) -> impl Iterator<Item = &Budget> {
+        self.budgets.iter().chain(&self.ruled)
+    }
+
+    fn is_limited(&self) -> bool {
+        self.limits().next().is_some()
+    }
+
     /// What is left of something, where there is a hard limit.
     fn left(&self, meter: Meter) -> Option<u64> {
         let used = self.used?.of(meter);
-        let limits = self.budgets.iter().filter(|budget| budget.meter == meter).filter_map(|budget| budget.hard);
+        let limits = self.limits().filter(|budget| budget.meter == meter).filter_map(|budget| budget.hard);
         limits.map(|hard| hard.saturating_sub(used)).min()
     }
 }
@@ -111,6 +121,9 @@ impl Ledger {
         for subject in member.subjects {
             if let Some(group) = self.groups.get_mut(&subject) {
                 group.members.remove(id);
+                if subject == BudgetSubject::Sandbox(id.clone()) {
+                    group.ruled.clear();
+                }
                 if group.members.is_empty() && group.budgets.is_empty() {
                     self.groups.remove(&subject);
                 }
@@ -122,8 +135,22 @@ impl Ledger {
     pub(crate) fn go_on_from(&mut self, id: &SandboxId, written: Consumption, total: &Consumption) {
         if let Some(member) = self.members.get_mut(id) {
             (member.total, member.written) = (written, written);
+            // What it used under a budget that is not in the store nobody else has counted.
+            if let Some(own) = self.groups.get_mut(&BudgetSubject::Sandbox(id.clone())).filter(|group| group.budgets.is_empty()) {
+                own.used = own.used.map(|_| written);
+            }
             self.add(id, &total.since(&written));
         }
+    }
+
+    /// What a sandbox's policy lets it use, in place of what it said before.
+    pub(crate) fn rule(&mut self, id: &SandboxId, budgets: Vec<Budget>) {
+        let subject = BudgetSubject::Sandbox(id.clone());
+        let (Some(member), Some(group)) = (self.members.get(id), self.groups.get_mut(&subject)) else { return };
+        let total = member.total;
+        group.ruled = budgets;
+        group.used = if group.is_limited() { group.used.or(Some(total)) } else { None };
+        self.stir(&subject);
     }
 
     /// It runs from now on: whoever shares a budget with it looks again, if that is used faster now than was planned for.
@@ -136,7 +163,7 @@ impl Ledger {
             group.rate = group.rate.each(rate, u64::saturating_add);
             if !group.rate.is_within(group.planned) {
                 group.planned = group.rate.with_room();
-                if !group.budgets.is_empty() {
+                if group.is_limited() {
                     self.stir(&subject);
                 }
             }
@@ -168,7 +195,7 @@ impl Ledger {
             let Some(before) = group.used else { continue };
             let after = before.plus(more);
             group.used = Some(after);
-            for budget in &group.budgets {
+            for budget in group.limits() {
                 let crosses = |limit: Option<u64>| limit.is_some_and(|at| before.of(budget.meter) < at && at <= after.of(budget.meter));
                 if crosses(budget.hard) {
                     full.push(subject.clone());
@@ -194,7 +221,7 @@ impl Ledger {
 
     /// A budget of bytes that one of these has.
     pub(crate) fn bounds_bytes(&self, subjects: &[BudgetSubject]) -> Option<(BudgetSubject, Meter)> {
-        let budgets = subjects.iter().filter_map(|subject| self.groups.get(subject)).flat_map(|group| &group.budgets);
+        let budgets = subjects.iter().filter_map(|subject| self.groups.get(subject)).flat_map(Group::limits);
         let mut of_bytes = budgets.filter(|budget| budget.meter.is_of_bytes());
         of_bytes.next().map(|budget| (budget.subject.clone(), budget.meter))
     }
@@ -227,7 +254,7 @@ impl Ledger {
         self.groups.retain(|_, group| !(group.members.is_empty() && group.budgets.is_empty()));
         let mut changed = Vec::new();
         for (subject, group) in &mut self.groups {
-            if group.budgets.is_empty() {
+            if !group.is_limited() {
                 group.used = None;
             } else if group.used.is_none() {
                 let unwritten =
@@ -254,7 +281,7 @@ impl Ledger {
     pub(crate) fn reached(&self, subjects: &[BudgetSubject]) -> Vec<Reached> {
         let mut reached = Vec::new();
         for group in subjects.iter().filter_map(|subject| self.groups.get(subject)) {
-            for budget in &group.budgets {
+            for budget in group.limits() {
                 let used = group.used.unwrap_or_default().of(budget.meter);
                 let hard = budget.hard.is_some_and(|hard| used >= hard);
                 if hard || budget.soft.is_some_and(|soft| used >= soft) {
@@ -274,7 +301,7 @@ impl Ledger {
 
     fn next_look_of(&self, group: &Group) -> Option<Duration> {
         let used = group.used?;
-        let limits = group.budgets.iter().flat_map(|budget| {
+        let limits = group.limits().flat_map(|budget| {
             let soft = budget.soft.filter(|_| budget.warned_at.is_none());
             [soft, budget.hard].into_iter().flatten().map(|limit| (budget.meter, limit))
         });

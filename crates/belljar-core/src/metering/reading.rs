@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use belljar_ports::StoreError;
 use belljar_types::{
-    AtLimit, AuditAction, BudgetSubject, Consumption, EndCause, MessageKind, MeterReading, PauseKind, Sandbox, SandboxState, Timestamp,
-    Usage,
+    AtLimit, AuditAction, Budget, BudgetSubject, Consumption, EndCause, MessageKind, MeterReading, PauseKind, Sandbox, SandboxState,
+    Timestamp, Usage,
 };
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -15,6 +15,7 @@ use tracing::{error, warn};
 use super::ledger::Rate;
 use super::{Counts, Meters, Reached};
 use crate::owner::{Next, Owner};
+use crate::policies::policy_of;
 use crate::{CoreError, chain, telling};
 
 /// A running sandbox is read so often, whatever happens: what the machine's own end could take with it is not more.
@@ -65,7 +66,23 @@ impl Metered {
         let stir = Arc::new(Notify::new());
         meters.ledger().join(&sandbox.id, subjects.clone(), Arc::clone(&stir));
         let now = Instant::now();
-        Self { meters: Arc::clone(meters), id: sandbox.id.clone(), subjects, stir, read: now, written: None, look_at: now }
+        let metered = Self { meters: Arc::clone(meters), id: sandbox.id.clone(), subjects, stir, read: now, written: None, look_at: now };
+        metered.rule(sandbox);
+        metered
+    }
+
+    /// Holds the sandbox to what its policy lets it use. What it used before counts.
+    pub(crate) fn rule(&self, sandbox: &Sandbox) {
+        let budget = |(meter, hard)| Budget {
+            subject: BudgetSubject::Sandbox(sandbox.id.clone()),
+            meter,
+            soft: None,
+            hard: Some(hard),
+            at_limit: AtLimit::Pause,
+            warned_at: None,
+        };
+        let allowed = policy_of(sandbox).and_then(|policy| policy.budget).unwrap_or_default();
+        self.meters.ledger().rule(&sandbox.id, allowed.limits().map(budget).collect());
     }
 
     pub(crate) fn counts(&self) -> Counts {

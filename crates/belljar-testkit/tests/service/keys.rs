@@ -100,7 +100,7 @@ fn a_key_does_what_its_scopes_say_and_nothing_else() {
         let scene = Scene::open(CONTAINER).await;
         for scopes in [&[Scope::Read][..], &[Scope::Use], &[Scope::Templates], &[Scope::Read, Scope::Use], &[Scope::Admin]] {
             let caller = scene.caller("scoped", scopes).await;
-            for (at, (needed, allowed)) in try_everything(&scene, &caller).await.into_iter().enumerate() {
+            for (at, (needed, allowed)) in Box::pin(try_everything(&scene, &caller)).await.into_iter().enumerate() {
                 assert_eq!(allowed, caller.may(needed), "verb {at}, which needs {needed}, with {scopes:?}");
             }
         }

@@ -96,7 +96,7 @@ fn check(one: &One) -> Result<(), CommandError> {
     let refused = |error: belljar_core::policy::PolicyError| CommandError::Refused(error.to_string());
     let policy = read(&one.policy)?;
     Compiled::new(&policy, &operator(one)?).map_err(refused)?;
-    let server = Enforcers { egress: true, inspection: true, secrets: true, ..Enforcers::default() };
+    let server = Enforcers { egress: true, inspection: true, secrets: true };
     for class in [IsolationClass::Gvisor, IsolationClass::Container] {
         screen::line(&format!("{class}:"))?;
         for held in enforcement(&policy, class, &server).map_err(refused)? {

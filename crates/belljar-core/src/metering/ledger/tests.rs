@@ -16,6 +16,12 @@ fn budget(subject: &BudgetSubject, meter: Meter, soft: Option<u64>, hard: Option
     Budget { subject: subject.clone(), meter, soft, hard, at_limit: AtLimit::Kill, warned_at: None }
 }
 
+/// By the policy of a sandbox; every second one has one.
+fn ruled(number: usize, id: &SandboxId) -> Vec<Budget> {
+    let subject = BudgetSubject::Sandbox(id.clone());
+    if number.is_multiple_of(2) { vec![budget(&subject, Meter::Executions, None, Some(u64::MAX))] } else { Vec::new() }
+}
+
 fn project() -> BudgetSubject {
     BudgetSubject::Project("team-a".parse().unwrap())
 }
@@ -56,6 +62,7 @@ impl World {
             let id = SandboxId::random();
             let subjects = vec![project(), BudgetSubject::Sandbox(id.clone()), BudgetSubject::Key(keys[number % 2].clone())];
             world.ledger.join(&id, subjects.clone(), Arc::default());
+            world.ledger.rule(&id, ruled(number, &id));
             let (used, stored, tally) = Default::default();
             world.real.push(Real { id, subjects, used, counted_to: 0, written_to: 0, stored, tally, ended: false });
         }
@@ -101,8 +108,9 @@ impl World {
             Step::Die => {
                 self.ledger = Ledger::new(2);
                 self.load_budgets();
-                for real in self.real.iter_mut().filter(|real| !real.ended) {
+                for (number, real) in self.real.iter_mut().enumerate().filter(|(_, real)| !real.ended) {
                     self.ledger.join(&real.id, real.subjects.clone(), Arc::default());
+                    self.ledger.rule(&real.id, ruled(number, &real.id));
                     let mut total = real.stored;
                     total.executions = total.executions.max(real.tally.executions);
                     self.ledger.go_on_from(&real.id, real.stored, &total);
@@ -135,6 +143,10 @@ impl World {
         for budget in &self.budgets {
             let known = self.sum(&budget.subject, |real| if real.ended { real.stored } else { self.ledger.total(&real.id) });
             assert_eq!(self.ledger.used(&budget.subject), known, "{}", budget.subject);
+        }
+        for (_, real) in self.real.iter().enumerate().filter(|(number, real)| !real.ended && number.is_multiple_of(2)) {
+            let own = BudgetSubject::Sandbox(real.id.clone());
+            assert_eq!(self.ledger.used(&own), self.ledger.total(&real.id), "what a policy bounds is counted, whatever else is");
         }
     }
 }
@@ -217,6 +229,28 @@ fn whoever_shares_a_budget_is_woken_when_it_ends_and_nobody_else() {
     assert_eq!(woken(), [false, false, false], "once");
     assert!(ledger.reached(&[project()])[0].hard);
     assert!(ledger.reached(&[stranger]).is_empty());
+}
+
+#[test]
+fn what_a_policy_allows_is_held_beside_what_is_in_the_store_and_ends_with_the_sandbox() {
+    let (mut ledger, id, stir) = (Ledger::new(2), SandboxId::random(), Arc::<Notify>::default());
+    let own = BudgetSubject::Sandbox(id.clone());
+    ledger.join(&id, vec![own.clone()], Arc::clone(&stir));
+    let started = |count| Consumption { executions: count, ..Consumption::default() };
+    ledger.add(&id, &started(2));
+    ledger.rule(&id, vec![budget(&own, Meter::Executions, None, Some(3))]);
+    assert!(is_stirred(&stir) && ledger.reached(std::slice::from_ref(&own)).is_empty(), "what was used before counts, and is less");
+    ledger.add(&id, &started(1));
+    assert!(is_stirred(&stir) && ledger.reached(std::slice::from_ref(&own))[0].hard);
+    ledger.set_budgets(vec![budget(&own, Meter::Executions, None, Some(9))], &HashMap::new());
+    assert_eq!(ledger.reached(std::slice::from_ref(&own)).len(), 1, "a larger one in the store changes nothing");
+    ledger.rule(&id, Vec::new());
+    assert!(ledger.reached(std::slice::from_ref(&own)).is_empty(), "a policy without one does");
+    ledger.rule(&id, vec![budget(&own, Meter::Executions, None, Some(3))]);
+    ledger.set_budgets(Vec::new(), &HashMap::new());
+    assert_eq!(ledger.reached(std::slice::from_ref(&own)).len(), 1, "and none in the store changes nothing either");
+    ledger.leave(&id);
+    assert!(ledger.groups.is_empty(), "nothing of it is left");
 }
 
 #[test]
