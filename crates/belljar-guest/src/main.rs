@@ -40,6 +40,7 @@ use std::process::ExitCode;
 use std::rc::Rc;
 use std::time::Duration;
 
+use belljar_linux::kept_memory::KeptMemory;
 use rustix::process::Signal;
 use tokio::net::{TcpListener, TcpSocket};
 use tokio::signal::unix::{SignalKind, signal};
@@ -47,6 +48,10 @@ use tokio::task::LocalSet;
 
 use crate::agent::Agent;
 use crate::boot::{Options, StartError};
+
+/// A restore by gVisor can bring back reports about files that are gone.
+#[global_allocator]
+static MEMORY: KeptMemory = KeptMemory::new();
 
 /// How long processes have to end after the sandbox was told to.
 const LAST_WORDS: Duration = Duration::from_millis(500);

@@ -14,6 +14,7 @@ pub mod child;
 mod clone;
 pub mod guarded;
 pub mod idmap;
+pub mod kept_memory;
 pub mod landlock;
 pub mod launch;
 pub mod loopdev;
