@@ -1,4 +1,4 @@
-//! The pool runs full in the middle of a pause, a snapshot, a fork, a resume, a roll-back, the making of a layer, a copy of a volume and the arrival of a snapshot from elsewhere, on a pool of its own with
+//! The pool runs full in the middle of a pause, a snapshot, a fork, a resume, a roll-back, the making of a layer and a copy of a volume, on a pool of its own with
 //! a random amount of room left. What fails says that it was for the disk; the sandbox is as before, no half snapshot is seen, and the same works once there is room.
 //!
 //! A quick slice by default, 256 rounds with `BELLJAR_FULL=1`. The seed is printed; `BELLJAR_SEED` plays it again.

@@ -30,7 +30,9 @@ pub(crate) async fn neighbours_and_the_gateway_are_out_of_reach(class: Isolation
     run("while ! test -e /tmp/ready; do sleep 0.05; done").await;
 
     let gateway = Netns::open(scene.lab.host.gateway().netns_path()).unwrap();
-    let listener = gateway.run(|| std::net::TcpListener::bind("0.0.0.0:22")).unwrap();
+    // Any port: the one that tried the other class before may still listen.
+    let listener = gateway.run(|| std::net::TcpListener::bind("0.0.0.0:0")).unwrap();
+    let port = listener.local_addr().unwrap().port();
     let taken = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&taken);
     std::thread::spawn(move || {
@@ -40,7 +42,7 @@ pub(crate) async fn neighbours_and_the_gateway_are_out_of_reach(class: Isolation
         }
     });
 
-    let ways = [format!("get('{theirs}', 8080)"), "socket.create_connection((gateway(), 22)).recv(1) or stopped()".to_owned()];
+    let ways = [format!("get('{theirs}', 8080)"), format!("socket.create_connection((gateway(), {port})).recv(1) or stopped()")];
     for way in &ways {
         assert!(!scene.gets_through(way).await, "{class}: {way}");
     }
