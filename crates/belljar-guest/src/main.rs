@@ -40,7 +40,7 @@ use std::process::ExitCode;
 use std::rc::Rc;
 use std::time::Duration;
 
-use belljar_linux::kept_memory::KeptMemory;
+use belljar_linux::late_free::LateFree;
 use rustix::process::Signal;
 use tokio::net::{TcpListener, TcpSocket};
 use tokio::signal::unix::{SignalKind, signal};
@@ -51,7 +51,7 @@ use crate::boot::{Options, StartError};
 
 /// A restore by gVisor can bring back reports about files that are gone.
 #[global_allocator]
-static MEMORY: KeptMemory = KeptMemory::new();
+static MEMORY: LateFree = LateFree::new();
 
 /// How long processes have to end after the sandbox was told to.
 const LAST_WORDS: Duration = Duration::from_millis(500);

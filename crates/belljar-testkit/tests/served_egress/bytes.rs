@@ -86,7 +86,8 @@ fn a_download_with_one_mebibyte_left_stops_there() {
                 until(&scene, &sandbox, SandboxState::Paused).await;
                 assert_eq!(used(&scene, &sandbox).await.ingress_bytes, limit, "{class} {port} {inspect}: to the byte");
                 set(&scene, &format!("sandbox:{sandbox}"), "ingress_bytes", limit + MIB).await;
-                scene.client.resume_sandbox(&sandbox, None).await.unwrap();
+                let resumed = scene.client.resume_sandbox(&sandbox, None).await;
+                resumed.unwrap_or_else(|error| panic!("{class} {port} {inspect}: {error:?}\n{}", scene.server.last_words()));
                 let had = got(&scene, &sandbox).await;
                 // What was on its way when the connection was reset never got there.
                 assert!((1..=MIB).contains(&had), "{class} {port} {inspect}: a program inside got {had}");
