@@ -7,6 +7,7 @@
     reason = "the one crate where system calls without a safe wrapper are made; see the lint note in the workspace manifest"
 )]
 
+pub mod attributes;
 pub mod btrfs;
 pub mod caps;
 pub mod cgroup;

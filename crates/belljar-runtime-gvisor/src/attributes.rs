@@ -4,22 +4,20 @@
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use belljar_guest_client::OutsideAttributes;
+use belljar_linux::attributes;
 use belljar_linux::cgroup::Cgroup;
 use belljar_linux::resolve::open_within;
 use belljar_types::GuestPath;
-use rustix::fs::{Mode, OFlags, XattrFlags};
-use rustix::io::Errno;
+use rustix::fs::{Mode, OFlags};
 
 use crate::find::{gofer_pid, is_member};
 use crate::launch::Files;
 
 /// The only attributes that users may have. The others mean something to the host, the overlay's own among them.
 const OF_USERS: &str = "user.";
-/// The longest value Linux has.
-const LONGEST: usize = 64 << 10;
 
 /// The attributes in one sandbox's root.
 pub(crate) struct RootAttributes {
@@ -41,10 +39,10 @@ impl RootAttributes {
     }
 
     /// A name for what `path` leads to: attributes cannot be had by a descriptor that was opened without touching the file.
-    fn find(&self, path: &GuestPath) -> io::Result<(OwnedFd, String)> {
+    fn find(&self, path: &GuestPath) -> io::Result<(OwnedFd, PathBuf)> {
         let path = Path::new(std::ffi::OsStr::from_bytes(path.as_bytes()));
         let found = open_within(self.root()?, path, OFlags::PATH)?;
-        let name = format!("/proc/self/fd/{}", found.as_raw_fd());
+        let name = PathBuf::from(format!("/proc/self/fd/{}", found.as_raw_fd()));
         Ok((found, name))
     }
 }
@@ -56,25 +54,11 @@ impl OutsideAttributes for RootAttributes {
 
     fn get(&self, path: &GuestPath, attribute: &str) -> io::Result<Option<Vec<u8>>> {
         let (_found, name) = self.find(path)?;
-        let mut value = vec![0; LONGEST];
-        match rustix::fs::getxattr(&name, attribute, &mut value) {
-            Ok(length) => {
-                value.truncate(length);
-                Ok(Some(value))
-            }
-            Err(Errno::NODATA) => Ok(None),
-            Err(errno) => Err(errno.into()),
-        }
+        attributes::get(&name, attribute)
     }
 
     fn set(&self, path: &GuestPath, attribute: &str, value: Option<&[u8]>) -> io::Result<()> {
         let (_found, name) = self.find(path)?;
-        match value.map_or_else(
-            || rustix::fs::removexattr(&name, attribute),
-            |value| rustix::fs::setxattr(&name, attribute, value, XattrFlags::empty()),
-        ) {
-            Err(Errno::NODATA) if value.is_none() => Ok(()),
-            other => Ok(other?),
-        }
+        attributes::set(&name, attribute, value)
     }
 }

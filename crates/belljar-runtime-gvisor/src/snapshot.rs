@@ -37,7 +37,7 @@ pub(crate) async fn pause(inner: &Arc<Inner>, id: &SandboxId, kind: PauseKind) -
             match kind {
                 PauseKind::Filesystem => inner.host.rest(&id, None).await.map_err(|error| from_host(error, PAUSE, &id))?,
                 PauseKind::Memory => inner.write_to_disk(&record, capture).await?,
-                PauseKind::Standby => return inner.set_frozen(&id, true, PAUSE).await,
+                PauseKind::Standby => return inner.set_frozen(&record, true, PAUSE).await,
             }
             inner.lives().remove(&id);
             Ok(())
@@ -52,7 +52,7 @@ pub(crate) async fn resume(inner: &Arc<Inner>, id: &SandboxId, run: &ExecutionId
             let record = inner.known(&id, "resume").await?;
             if record.state == RecordState::Running {
                 // It was never on disk, or is back already.
-                inner.set_frozen(&id, false, "resume").await?;
+                inner.set_frozen(&record, false, "resume").await?;
                 return Ok(execution(&record));
             }
             create::bring_back(&inner, &id, &run, &making).await
@@ -70,21 +70,22 @@ pub(crate) async fn snapshot(
     let taken = makings
         .alone(&id.clone(), |_| async move {
             let with_memory = kind == SnapshotKind::Memory;
-            if inner.known(&id, SNAPSHOT).await?.state == RecordState::Paused {
+            let record = inner.known(&id, SNAPSHOT).await?;
+            if record.state == RecordState::Paused {
                 let taken = inner.host.snapshot_paused(&id, &snapshot, with_memory).await;
                 return taken.map_err(|error| from_host(error, SNAPSHOT, &id));
             }
-            let stood_by = inner.is_on_standby(&id).await?;
+            let stood_by = inner.is_on_standby(&record).await?;
             if !with_memory && stood_by {
                 return inner.host.snapshot_files(&id, &snapshot).await.map_err(|error| from_host(error, SNAPSHOT, &id));
             }
             if stood_by {
                 // Its memory is the sentry's to write down, which stands still as well.
-                inner.set_frozen(&id, false, SNAPSHOT).await?;
+                inner.set_frozen(&record, false, SNAPSHOT).await?;
             }
             let taken = inner.snapshot_running(&id, &snapshot, with_memory).await;
             if stood_by {
-                inner.set_frozen(&id, true, SNAPSHOT).await?;
+                inner.set_frozen(&record, true, SNAPSHOT).await?;
             }
             taken
         })

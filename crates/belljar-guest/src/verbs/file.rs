@@ -5,15 +5,11 @@ use std::path::Path;
 
 use belljar_guest_protocol::Failure;
 use belljar_guest_protocol::wire::{FileBody, GetXattr, Made, PathOnly, Rename, SetMode, SetOwner, SetXattr, XattrValue};
+use belljar_linux::attributes;
 use belljar_types::Invalid;
-use rustix::fs::XattrFlags;
-use rustix::io::Errno;
 
 use crate::call::{Call, CallError, user_name};
 use crate::files::{self, act, as_os, guest_path, refused};
-
-/// The longest value the kernel takes.
-const LONGEST_XATTR: usize = 64 << 10;
 
 pub(super) async fn stat(call: &mut Call<'_>) -> Result<(), CallError> {
     let body: PathOnly = call.body()?;
@@ -91,15 +87,7 @@ pub(super) async fn get_xattr(call: &mut Call<'_>) -> Result<(), CallError> {
     let agent = call.agent;
     let work = act(agent, user_name(body.user.as_ref())?, move |actor| {
         let path = actor.path(&path);
-        let mut value = vec![0u8; LONGEST_XATTR];
-        match rustix::fs::getxattr(as_os(&path), name.as_str(), &mut value) {
-            Ok(length) => {
-                value.truncate(length);
-                Ok(Some(value))
-            }
-            Err(Errno::NODATA) => Ok(None),
-            Err(errno) => Err(refused(&path, &errno.into())),
-        }
+        attributes::get(Path::new(as_os(&path)), &name).map_err(|error| refused(&path, &error))
     });
     let value = call.wait(work).await??;
     call.respond(&XattrValue { value: value.map(Into::into) }).await
@@ -112,14 +100,8 @@ pub(super) async fn set_xattr(call: &mut Call<'_>) -> Result<(), CallError> {
     let agent = call.agent;
     let work = act(agent, user_name(body.user.as_ref())?, move |actor| {
         let path = actor.path(&path);
-        let done = match &body.value {
-            Some(value) => rustix::fs::setxattr(as_os(&path), name.as_str(), value, XattrFlags::empty()),
-            None => match rustix::fs::removexattr(as_os(&path), name.as_str()) {
-                Err(Errno::NODATA) => Ok(()),
-                other => other,
-            },
-        };
-        done.map_err(|errno| refused(&path, &errno.into()))
+        let value = body.value.as_ref().map(|value| value.as_slice());
+        attributes::set(Path::new(as_os(&path)), &name, value).map_err(|error| refused(&path, &error))
     });
     call.wait(work).await??;
     call.respond(&()).await

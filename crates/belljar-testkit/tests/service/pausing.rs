@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use belljar_core::{CreateSandbox, ForkRequest, ForkSource, Service, SnapshotKind, TakeSnapshot};
 use belljar_testkit::{block_on, run};
-use belljar_types::{IsolationClass, OnTimeout, PauseKind, PausedMemory, ProcessSpec, Sandbox, SandboxState};
+use belljar_types::{IsolationClass, OnTimeout, PauseKind, PausedMemory, ProcessInfo, ProcessSpec, Sandbox, SandboxState};
 
 use crate::scene::{BOTH, CONTAINER, Scene, among_others, code, container, of_class, until};
 
@@ -19,6 +19,14 @@ async fn count(service: &Service, scene: &Scene, sandbox: &Sandbox) -> u64 {
     String::from_utf8(printed.stdout).unwrap().trim().parse().unwrap_or(0)
 }
 
+/// Starts to count, and returns when it does.
+async fn begin_to_count(scene: &Scene, sandbox: &Sandbox) -> ProcessInfo {
+    let session = scene.service.open(&scene.admin, &sandbox.id).await.unwrap();
+    let process = session.start(&counter()).await.unwrap();
+    until(|| async { count(&scene.service, scene, sandbox).await > 2 }).await;
+    process
+}
+
 #[test]
 fn processes_go_on_after_a_pause_and_a_restart_of_the_server() {
     block_on(async {
@@ -26,10 +34,7 @@ fn processes_go_on_after_a_pause_and_a_restart_of_the_server() {
         let mut scene = Scene::open(BOTH).await;
         for class in [IsolationClass::Container, IsolationClass::Gvisor] {
             let sandbox = scene.create(of_class(class)).await;
-            let session = scene.service.open(&scene.admin, &sandbox.id).await.unwrap();
-            let process = session.start(&counter()).await.unwrap();
-            until(|| async { count(&scene.service, &scene, &sandbox).await > 2 }).await;
-            drop(session);
+            let process = begin_to_count(&scene, &sandbox).await;
 
             let paused = scene.service.pause(&scene.admin, &sandbox.id, SnapshotKind::Memory).await.unwrap();
             assert_eq!(paused.state, SandboxState::Paused);
@@ -62,10 +67,7 @@ fn what_stands_by_is_the_same_run_afterwards_and_can_be_kept_and_forked_meanwhil
         let mut scene = Scene::open(BOTH).await;
         for class in [IsolationClass::Container, IsolationClass::Gvisor] {
             let sandbox = scene.create(of_class(class)).await;
-            let session = scene.service.open(&scene.admin, &sandbox.id).await.unwrap();
-            session.start(&counter()).await.unwrap();
-            until(|| async { count(&scene.service, &scene, &sandbox).await > 2 }).await;
-            drop(session);
+            begin_to_count(&scene, &sandbox).await;
 
             let paused = scene.service.pause(&scene.admin, &sandbox.id, PauseKind::Standby).await.unwrap();
             assert_eq!((paused.state, paused.pause.unwrap().memory), (SandboxState::Paused, PausedMemory::Resident), "{class}");
