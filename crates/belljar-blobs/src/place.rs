@@ -1,5 +1,6 @@
 //! [`PlacedBlobs`]: the contract, over whichever place was opened.
 
+use std::error::Error;
 use std::io;
 use std::sync::Arc;
 
@@ -15,6 +16,9 @@ use object_store::{GetOptions, GetRange, ObjectMeta, ObjectStore, ObjectStoreExt
 use crate::reading::verified;
 use crate::uploads::Uploads;
 use crate::writing::{self, Parts};
+
+/// What services say that keep a bucket and have no room, or allow no more: the status, and codes of several of them.
+const FULL_BUCKET: [&str; 3] = ["507 Insufficient Storage", "StorageFull", "QuotaExceeded"];
 
 #[derive(Debug)]
 pub(crate) enum Backend {
@@ -120,5 +124,15 @@ fn head(meta: &ObjectMeta) -> Option<BlobHead> {
 
 pub(crate) fn storage(operation: &'static str, key: &BlobKey) -> impl FnOnce(object_store::Error) -> BlobError {
     let key = key.to_string();
-    move |error| BlobError::Storage { operation, key, source: error.into() }
+    move |error| if is_full(&error) { BlobError::Full { key } } else { BlobError::Storage { operation, key, source: error.into() } }
+}
+
+/// Whether there was no room: a directory says so with the kernel's number, a service in its answer.
+fn is_full(error: &object_store::Error) -> bool {
+    let causes = std::iter::successors(Some(error as &(dyn Error + 'static)), |error| (*error).source());
+    let by_number = |error: &io::Error| matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded);
+    causes.into_iter().any(|error| error.downcast_ref::<io::Error>().is_some_and(by_number)) || {
+        let said = error.to_string();
+        FULL_BUCKET.iter().any(|words| said.contains(words))
+    }
 }

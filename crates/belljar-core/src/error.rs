@@ -198,8 +198,8 @@ pub enum CoreError {
     /// A secret was not kept, found or forgotten.
     #[error(transparent)]
     Secrets(#[from] SecretsError),
-    /// The engine failed.
-    #[error("the engine failed")]
+    /// The engine refused or failed.
+    #[error(transparent)]
     Runtime(#[from] RuntimeError),
     /// The store failed or refused.
     #[error(transparent)]
@@ -269,8 +269,10 @@ impl CoreError {
             Self::Tapes { .. } => "recording_failed",
             Self::Blob(BlobError::TooLarge { .. }) => "artifact_too_large",
             Self::Blob(BlobError::Source(_)) => "guest_lost",
+            Self::Blob(BlobError::Full { .. }) => "blobs_full",
             Self::Blob(_) => "blob_failed",
             Self::NotPushed { .. } => "snapshot_not_found",
+            Self::Parcel(ParcelError::HostFull) => "busy",
             Self::Parcel(ParcelError::Storage { .. }) => "snapshot_storage_failed",
             Self::Parcel(ParcelError::MemoryElsewhere { .. }) => "memory_cannot_go_on",
             Self::Parcel(_) => "bad_snapshot_file",
@@ -343,7 +345,7 @@ impl CoreError {
             "quota_exceeded" | "budget_exceeded" => ErrorClass::Quota,
             "busy" => ErrorClass::Busy,
             "isolation_unavailable" | "unsupported" | "memory_cannot_go_on" => ErrorClass::Unsupported,
-            "engine_unavailable" | "stopping" | "guest_lost" | "audit_unavailable" | "store_full" => ErrorClass::Unavailable,
+            "engine_unavailable" | "stopping" | "guest_lost" | "audit_unavailable" | "store_full" | "blobs_full" => ErrorClass::Unavailable,
             _ => ErrorClass::Internal,
         }
     }
@@ -354,6 +356,7 @@ impl CoreError {
             Self::Busy { retry_after, .. } => Some(*retry_after),
             Self::Runtime(RuntimeError::Exhausted { .. })
             | Self::Volume(VolumeError::HostFull { .. })
+            | Self::Parcel(ParcelError::HostFull)
             | Self::Stopping
             | Self::Store(StoreError::Fenced { .. }) => Some(Duration::from_secs(1)),
             _ => None,

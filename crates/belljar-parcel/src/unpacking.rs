@@ -13,7 +13,7 @@ use belljar_types::{LayerDigest, Snapshot, SnapshotId, chain};
 
 use crate::channel::Incoming;
 use crate::manifest::{LONGEST, Manifest, MemoryNeeds};
-use crate::packing::{Place, storage};
+use crate::packing::{Place, is_full, storage};
 use crate::parts::{self, PartReader, told};
 
 struct Opened {
@@ -113,7 +113,8 @@ fn fill(parcels: &Place, manifest: &Manifest, mut input: Incoming, room: Room, s
             .mode(0o600)
             .open(room.memory(name))
             .map_err(storage("write the memory image"))?;
-        let copied = io::copy(&mut part, &mut file).map_err(|error| told(error, &part_name));
+        let copied =
+            io::copy(&mut part, &mut file).map_err(|error| if is_full(&error) { ParcelError::HostFull } else { told(error, &part_name) });
         finish(part, copied.map(drop))?;
     }
     parts::expect_end(&mut input)?;
@@ -129,6 +130,7 @@ fn take_layer(parcels: &Place, digest: &LayerDigest, input: &mut Incoming, sende
     let taken = parcels.layers.receive_layer(digest, &mut part, ArchiveLimits::default());
     let taken = taken.map(drop).map_err(|error| match error {
         ImageError::Archive(error) => archive(&name, error),
+        other if is_full(&other) => ParcelError::HostFull,
         other => ParcelError::Damaged { part: name.clone(), reason: chain(&other) },
     });
     finish(part, taken)
@@ -138,7 +140,9 @@ fn take_layer(parcels: &Place, digest: &LayerDigest, input: &mut Incoming, sende
 fn finish(part: PartReader<&mut Incoming>, result: Result<(), ParcelError>) -> Result<(), ParcelError> {
     match result {
         Ok(()) => part.finish(),
-        Err(error @ (ParcelError::CutShort { .. } | ParcelError::Source(_) | ParcelError::Storage { .. })) => Err(error),
+        Err(error @ (ParcelError::CutShort { .. } | ParcelError::Source(_) | ParcelError::HostFull | ParcelError::Storage { .. })) => {
+            Err(error)
+        }
         Err(error) => part.finish().and(Err(error)),
     }
 }

@@ -107,6 +107,12 @@ pub enum BlobError {
         /// What was asked for.
         from: u64,
     },
+    /// The place where they are kept has no room; nothing was kept.
+    #[error("the place where blobs are kept is full, so {key} was not kept: make room there")]
+    Full {
+        /// Of which blob.
+        key: String,
+    },
     /// The place where they are kept failed.
     #[error("{operation} {key}")]
     Storage {

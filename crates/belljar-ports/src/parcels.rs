@@ -48,6 +48,9 @@ pub enum ParcelError {
     /// Whoever sent it failed.
     #[error("read a snapshot that comes in")]
     Source(#[source] io::Error),
+    /// This host's disk has no room for it.
+    #[error("the host is out of disk space for the snapshot")]
+    HostFull,
     /// This host failed.
     #[error("{operation}")]
     Storage {

@@ -143,11 +143,7 @@ impl Lab {
 
     /// The host's numbers of all processes that belong to a sandbox.
     pub fn host_pids(&self, id: &SandboxId) -> Vec<u32> {
-        let Ok(processes) = std::fs::read_dir("/proc") else { return Vec::new() };
-        processes
-            .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
-            .filter(|pid: &u32| std::fs::read_to_string(format!("/proc/{pid}/cgroup")).is_ok_and(|text| text.contains(id.as_str())))
-            .collect()
+        host_pids(id)
     }
 
     /// Whose things a census counts.
@@ -172,6 +168,15 @@ impl Lab {
     pub async fn sandbox(&self, class: IsolationClass) -> Sandbox {
         self.create(class, &self.spec()).await.unwrap_or_else(|error| panic!("create a {class} sandbox: {}", chain(&error)))
     }
+}
+
+/// The host's numbers of all processes that belong to a sandbox, whoever made it.
+pub fn host_pids(id: &SandboxId) -> Vec<u32> {
+    let Ok(processes) = std::fs::read_dir("/proc") else { return Vec::new() };
+    processes
+        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
+        .filter(|pid: &u32| std::fs::read_to_string(format!("/proc/{pid}/cgroup")).is_ok_and(|text| text.contains(id.as_str())))
+        .collect()
 }
 
 /// The agent that was built.

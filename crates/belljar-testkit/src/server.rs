@@ -44,10 +44,26 @@ impl ServerProcess {
 
     /// The same with more of `[server]`.
     pub async fn start_as(server: &str, settings: &str) -> Self {
+        Self::start_on(&["scope"], server, settings).await
+    }
+
+    /// The same on a small pool beside the laboratory's, which [`ServerProcess::close_small`] removes.
+    pub async fn start_small(pool_bytes: u64, settings: &str) -> Self {
+        Self::start_on(&["small", &pool_bytes.to_string()], "", settings).await
+    }
+
+    /// Asks a server on a small pool to stop, and leaves the machine as it was found.
+    pub fn close_small(mut self) {
+        assert!(self.stop().success(), "a server that is asked to stop does so in good order\n{}", self.last_words());
+        let closed = Command::new(programs().join("lab")).arg("close-small").status().expect("the laboratory can be asked");
+        assert!(closed.success(), "the small laboratory is closed");
+    }
+
+    async fn start_on(scope: &[&str], server: &str, settings: &str) -> Self {
         let programs = programs();
         let program = std::env::var_os("BELLJAR_BIN").map_or_else(|| programs.join("belljar"), PathBuf::from);
         assert!(program.exists(), "there is no {}: build it with `cargo build -p belljar`, or set BELLJAR_BIN", program.display());
-        let Told { instance, data_dir } = ask_lab(&programs.join("lab"));
+        let Told { instance, data_dir } = ask_lab(&programs.join("lab"), scope);
         let directory = tempfile::tempdir().expect("a temporary directory can be made");
         let url = format!("http://127.0.0.1:{}", free_port().expect("a port is free"));
         let configuration = format!(
@@ -157,8 +173,8 @@ fn programs() -> PathBuf {
     if beside.ends_with("deps") { beside.parent().expect("deps is in a directory").to_owned() } else { beside.to_owned() }
 }
 
-fn ask_lab(lab: &Path) -> Told {
-    let output = Command::new(lab).arg("scope").stderr(Stdio::inherit()).output();
+fn ask_lab(lab: &Path, scope: &[&str]) -> Told {
+    let output = Command::new(lab).args(scope).stderr(Stdio::inherit()).output();
     let output = output.unwrap_or_else(|error| panic!("run {}: {error}", lab.display()));
     serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{} said no scope: {error}", lab.display()))
 }

@@ -1,33 +1,30 @@
 //! A second laboratory with a small pool of its own, beside the first: a disk that a test may fill to the last block.
 //!
-//! Its template has a shell and a few programs of the first one's, so that it is made in a second. The ballast is room that was taken and not written: it costs the machine nothing.
+//! Its template has a shell and a few programs of the first one's, so that it is made in a second.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use belljar_host::HostConfig;
 use belljar_image::{ImageError, LayerStore, Silent};
 use belljar_ports::Volumes;
 use belljar_types::Template;
-use rustix::fs::FallocateFlags;
 
+use crate::ballast::{Ballast, run};
 use crate::lab::{Lab, LabError, agent};
 
 const PROGRAMS: [&str; 13] = ["bash", "dash", "sh", "cat", "sleep", "mkdir", "seq", "head", "dd", "sync", "true", "rm", "touch"];
 const LIBRARIES: [&str; 2] = ["libc.so.6", "libtinfo.so.6"];
-/// What the ballast is made of; the last pieces are smaller, so that nothing is left between them.
-const PIECES: [u64; 3] = [1 << 20, 64 << 10, 4 << 10];
-/// Few enough small ones that giving back large ones is what counts.
-const MOST_SMALL: u64 = 64;
 
 /// A small pool, and what fills it.
 pub struct SmallLab {
     /// The laboratory on it.
     pub lab: Lab,
-    ballast: PathBuf,
+    /// What fills its pool.
+    pub ballast: Ballast,
 }
 
 impl SmallLab {
@@ -50,10 +47,10 @@ impl SmallLab {
             Ok(template)
         };
         let lab = Lab::furnish(config, &agent()?, make).await?;
-        let ballast = lab.host.pool_directory().join("ballast");
+        let ballast = Ballast::in_pool(lab.host.pool_directory());
         let small = Self { lab, ballast };
         // What a test that failed has left.
-        small.give_back();
+        small.ballast.give_back();
         small.lab.clear().await.expect("the small laboratory can be cleared");
         let volumes = small.lab.host.volumes();
         for volume in volumes.inventory().await.expect("its volumes can be listed") {
@@ -62,57 +59,15 @@ impl SmallLab {
         Ok(small)
     }
 
-    /// Takes all room of the pool but about this much.
-    pub fn fill_but(&self, left: u64) {
-        fs::create_dir_all(&self.ballast).expect("there is room for a directory");
-        let mut number = 0_u64;
-        for size in PIECES {
-            let most = if size == PIECES[0] { u64::MAX } else { number + MOST_SMALL };
-            while number < most && take(&self.ballast.join(number.to_string()), size).is_ok() {
-                number += 1;
-            }
-        }
-        for piece in 0..(left / PIECES[0]).min(number) {
-            fs::remove_file(self.ballast.join(piece.to_string())).expect("room can be given back");
-        }
-        self.write_out();
-    }
-
-    /// Gives all of it back.
-    pub fn give_back(&self) {
-        match fs::remove_dir_all(&self.ballast) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return,
-            removed => removed.expect("the ballast can be removed"),
-        }
-        // What was taken for files serves nothing else until it is seen to be empty, which the kernel leaves for ten seconds otherwise.
-        run(Command::new("btrfs").args(["balance", "start", "-dusage=0"]).arg(self.lab.host.pool_directory()))
-            .expect("empty room is given back");
-        self.write_out();
-    }
-
     /// Leaves the machine as it was found.
     pub async fn close(self) {
-        self.give_back();
+        self.ballast.give_back();
         self.lab.clear().await.expect("the small laboratory can be cleared");
         self.lab.host.close().await.expect("its pool can be unmounted");
         let data_dir = self.lab.data_dir.clone();
         drop(self);
         fs::remove_dir_all(data_dir).expect("its directory can be removed");
     }
-
-    /// Freed room is there for others when the filesystem has written down that it is free.
-    fn write_out(&self) {
-        run(Command::new("btrfs").args(["filesystem", "sync"]).arg(self.lab.host.pool_directory())).expect("the pool can be written out");
-    }
-}
-
-/// Takes room without writing to it, or leaves nothing.
-fn take(path: &Path, bytes: u64) -> io::Result<()> {
-    let taken = rustix::fs::fallocate(&File::create(path)?, FallocateFlags::empty(), 0, bytes);
-    if taken.is_err() {
-        fs::remove_file(path)?;
-    }
-    Ok(taken?)
 }
 
 /// A root filesystem with few files of another one's layers and some of one's own, as an archive in an empty directory.
@@ -145,9 +100,4 @@ pub fn small_root(layers: &[PathBuf], scratch: &Path, own: &[(&str, &str)]) -> i
     let archive = scratch.join("root.tar");
     run(Command::new("tar").arg("-C").arg(&root).arg("-cf").arg(&archive).arg("."))?;
     Ok(archive)
-}
-
-fn run(command: &mut Command) -> io::Result<()> {
-    let status = command.stdout(Stdio::null()).status()?;
-    if status.success() { Ok(()) } else { Err(io::Error::other(format!("{command:?} ended with {status}"))) }
 }

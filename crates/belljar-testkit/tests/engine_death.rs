@@ -6,15 +6,15 @@
 
 #[path = "engine_death/after.rs"]
 mod after;
-#[path = "engine_death/victim.rs"]
-mod victim;
+#[path = "engine_death/children.rs"]
+mod children;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use belljar_ports::{Runtime, SnapshotKind};
-use belljar_testkit::{Census, Dice, Lab, Sandbox, block_on, full, scaled, sh};
+use belljar_testkit::{Census, Dice, Lab, Sandbox, block_on, full, kill_engine, scaled, sh};
 use belljar_types::{ExecutionId, IsolationClass, ProcessSpec, SandboxId, SandboxSpec, SnapshotId};
 
 /// Connections and pools of this process.
@@ -99,7 +99,7 @@ fn an_engine_killed_in_the_middle_leaves_nothing_half_and_loses_nothing_promised
             let delay = Duration::from_micros(dice.below(if class == IsolationClass::Gvisor { 250_000 } else { 15_000 }));
             let which = dice.below(2) == 0;
             let performing = scene.perform(verb, with_memory);
-            let killing = victim::kill(lab, class, scene.doomed(verb), delay, which);
+            let killing = kill_engine(class, scene.doomed(verb), delay, which);
             let (done, killed) = tokio::join!(tokio::time::timeout(HANGS, performing), killing);
             let context = format!("round {round}: {verb:?} of {class}, memory {with_memory}, killed {killed:?} after {delay:?}");
             let done = done.unwrap_or_else(|_| panic!("{context}: hangs"));
@@ -109,7 +109,7 @@ fn an_engine_killed_in_the_middle_leaves_nothing_half_and_loses_nothing_promised
             lab.clear().await.unwrap_or_else(|error| panic!("{context}: {error:?}"));
             if round % 8 == 7 {
                 let settled = Census::settle(&before, &lab.scope(), &TOLERATED).await;
-                assert_eq!(settled, Ok(()), "{context}; children: {:?}", victim::children());
+                assert_eq!(settled, Ok(()), "{context}; children: {:?}", children::children());
             }
         }
         println!("{told:#?}");

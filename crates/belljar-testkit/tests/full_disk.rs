@@ -29,33 +29,31 @@ fn a_pool_that_runs_full_in_the_middle_loses_nothing_and_is_got_over() {
             small.lab.sandbox(class).await.destroy().await;
         }
         let before = Census::take(&small.lab.scope());
-        let (mut told, mut deaf) = (BTreeMap::<String, (usize, usize)>::new(), 0);
+        let mut told = BTreeMap::<String, (usize, usize)>::new();
         for round in 0..scaled(16, 256) {
             let (class, verb) = (BOTH[usize::try_from(round % 2).unwrap()], VERBS[usize::try_from(round / 2).unwrap() % VERBS.len()]);
             let scene = Scene::set(&small.lab, class, verb).await;
             let left = dice.below(MOST_LEFT);
-            small.fill_but(left);
+            small.ballast.fill_but(left);
             let done = scene.perform(verb).await;
             let context = format!("round {round}: {verb:?} of {class} with {left} bytes left: {done:?}");
             if let Err(words) = &done {
                 assert!(words.contains("disk") || words.contains("No space left on device"), "{context} does not name the disk");
                 scene.check_as_before(verb, &context).await;
             }
-            small.give_back();
+            small.ballast.give_back();
             if done.is_err() {
                 scene.check_as_before(verb, &context).await;
                 scene.perform(verb).await.unwrap_or_else(|words| panic!("{context}, and with room again: {words}"));
             }
-            deaf += usize::from(!scene.check_done(verb, &context).await);
+            scene.check_done(verb, &context).await;
             scene.clear().await;
             let (at_once, later) = told.entry(format!("{class} {verb:?}")).or_default();
             *if done.is_ok() { at_once } else { later } += 1;
             assert_eq!(Census::settle(&before, &small.lab.scope(), &TOLERATED).await, Ok(()), "{context}");
         }
         small.close().await;
-        println!("(done at once, done once there was room): {told:#?}; {deaf} restored without hearing");
-        // A fault of runsc 20240729 that is written down with what else it cannot do.
-        assert!(deaf <= 3, "{deaf} sandboxes were paused and hear nothing any more");
+        println!("(done at once, done once there was room): {told:#?}");
         assert!(!full() || told.values().map(|(_, failed)| failed).sum::<usize>() >= 40, "the disk was hardly ever full");
     });
 }

@@ -1,14 +1,17 @@
 //! Drives the laboratory from outside, for suites that must kill what they test: a maker that is shot, and whoever comes after it.
 //!
 //! `lab prepare` makes the template; `lab scope` does too, clears away what is left of earlier tests, and says where it all is;
-//! `lab make CLASS` creates and destroys until it is killed; `lab time CLASS COUNT` says how many microseconds each of so many creates took;
+//! `lab small BYTES` the same for a small pool beside it, which `lab close-small` removes; `lab make CLASS` creates and destroys until it is killed; `lab time CLASS COUNT` says how many microseconds each of so many creates took;
 //! `lab recover` destroys whatever is there and prints a census; `lab close` leaves the machine as it was found.
 #![allow(clippy::print_stdout, reason = "the suites read what it prints")]
 
 use std::io::Write;
 
-use belljar_testkit::{Census, Lab, block_on, run};
+use belljar_testkit::{Census, Lab, SmallLab, block_on, run};
 use belljar_types::IsolationClass;
+
+/// The pool is there already, so its size is of no account.
+const SMALLEST_POOL: u64 = 512 << 20;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -22,6 +25,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                 let scope = lab.scope();
                 println!("{}", serde_json::json!({ "instance": scope.instance, "data_dir": scope.data_dir }));
             }
+            ["small", bytes] => {
+                let small = SmallLab::open(&Lab::open().await?, bytes.parse()?).await?;
+                let scope = small.lab.scope();
+                println!("{}", serde_json::json!({ "instance": scope.instance, "data_dir": scope.data_dir }));
+            }
+            ["close-small"] => SmallLab::open(&Lab::open().await?, SMALLEST_POOL).await?.close().await,
             ["make", "container"] => make(IsolationClass::Container).await?,
             ["make", "gvisor"] => make(IsolationClass::Gvisor).await?,
             ["time", "container", count] => time(IsolationClass::Container, count.parse()?).await?,
@@ -32,7 +41,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                 lab.clear().await?;
                 lab.host.close().await?;
             }
-            _ => return Err("usage: lab prepare | scope | make container|gvisor | time container|gvisor COUNT | recover | close".into()),
+            _ => return Err("usage: lab prepare | scope | small BYTES | close-small | make container|gvisor | time container|gvisor COUNT | recover | close".into()),
         }
         Ok(())
     })

@@ -24,6 +24,8 @@ impl Refusal {
     pub(super) const WRONG_SIGNATURE: Self = Self { status: StatusCode::FORBIDDEN, code: "SignatureDoesNotMatch" };
     pub(super) const DISK: Self = Self { status: StatusCode::INTERNAL_SERVER_ERROR, code: "InternalError" };
 
+    pub(super) const FULL: Self = Self { status: StatusCode::INSUFFICIENT_STORAGE, code: "XMinioStorageFull" };
+
     pub(super) fn response(self, head_only: bool) -> Response {
         let body = format!("<?xml version=\"1.0\"?><Error><Code>{}</Code><Message>{}</Message></Error>", self.code, self.code);
         let body = if head_only { Body::empty() } else { Body::from(body) };
@@ -34,8 +36,8 @@ impl Refusal {
 }
 
 impl From<std::io::Error> for Refusal {
-    fn from(_: std::io::Error) -> Self {
-        Self::DISK
+    fn from(error: std::io::Error) -> Self {
+        if error.kind() == std::io::ErrorKind::StorageFull { Self::FULL } else { Self::DISK }
     }
 }
 

@@ -93,14 +93,19 @@ pub(crate) struct Rm {
     remote: Remote,
 }
 
-/// Write a snapshot to standard output, as one file
+/// Write a snapshot to one file
 ///
+/// The file is seen when all of it is there.
 /// It holds everything that a sandbox is made of, environment and memory included: keep it as you would keep those.
 #[derive(clap::Args)]
-#[command(after_help = "Example:\n  belljar snapshot export before-upgrade > before-upgrade.belljar")]
+#[command(
+    after_help = "Examples:\n  belljar snapshot export before-upgrade before-upgrade.belljar\n  belljar snapshot export before-upgrade | zstd > before-upgrade.zst"
+)]
 pub(crate) struct Export {
     /// Id or name of the snapshot
     snapshot: String,
+    /// The file; what it held is replaced [default: standard output]
+    file: Option<PathBuf>,
     #[command(flatten)]
     remote: Remote,
 }

@@ -1,6 +1,9 @@
 //! Snapshots on their way to other servers, and from them.
 
+use std::fs::OpenOptions;
 use std::io::{IsTerminal, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
 
 use belljar_client::{Body, NewImport, SnapshotView};
 use futures_util::TryStreamExt;
@@ -14,17 +17,46 @@ use crate::{progress, screen, units};
 const PIECE: usize = 256 << 10;
 
 pub(super) async fn export(arguments: &Export) -> Result<(), CommandError> {
-    let mut out = std::io::stdout().lock();
-    if out.is_terminal() {
-        return Err(CommandError::Refused("a snapshot is no text for a terminal: add > FILE".to_owned()));
+    match &arguments.file {
+        Some(path) if path.as_os_str() != "-" => export_into(arguments, path).await,
+        _ => {
+            let mut out = std::io::stdout().lock();
+            if out.is_terminal() {
+                return Err(CommandError::Refused("a snapshot is no text for a terminal: add a FILE".to_owned()));
+            }
+            copy(arguments, &mut out, Path::new("standard output")).await
+        }
     }
+}
+
+/// Beside it first, and moved into its place when all of it is on the disk.
+async fn export_into(arguments: &Export, path: &Path) -> Result<(), CommandError> {
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(format!(".{}.part", std::process::id()));
+    let beside = path.with_file_name(name);
+    let mut file =
+        OpenOptions::new().write(true).create_new(true).mode(0o600).open(&beside).map_err(CommandError::file("make", &beside))?;
+    let written = async {
+        copy(arguments, &mut file, path).await?;
+        file.sync_all().map_err(CommandError::file("write to", path))?;
+        std::fs::rename(&beside, path).map_err(CommandError::file("replace", path))
+    };
+    let written = written.await;
+    if written.is_err() {
+        // What went wrong before is what is to be told.
+        let _removed = std::fs::remove_file(&beside);
+    }
+    written
+}
+
+async fn copy(arguments: &Export, out: &mut impl Write, name: &Path) -> Result<(), CommandError> {
     let asked = || CommandError::asked(format!("export snapshot {}", screen::safe(&arguments.snapshot)));
     let client = arguments.remote.client()?;
     let mut pieces = std::pin::pin!(client.export_snapshot(&arguments.snapshot).await.map_err(asked())?);
     while let Some(piece) = pieces.try_next().await.map_err(asked())? {
-        out.write_all(&piece).map_err(CommandError::file("write to", "standard output"))?;
+        out.write_all(&piece).map_err(CommandError::file("write to", name))?;
     }
-    out.flush().map_err(CommandError::file("write to", "standard output"))
+    out.flush().map_err(CommandError::file("write to", name))
 }
 
 pub(super) async fn import(arguments: Import) -> Result<(), CommandError> {
