@@ -14,6 +14,7 @@ use belljar_types::{
 use tracing::{error, info};
 
 use crate::admission::Place;
+use crate::ending::wait_for_end;
 use crate::metering::Write;
 use crate::owner::{Next, Order, Owner, because, killed};
 use crate::{CoreError, chain};
@@ -71,7 +72,13 @@ impl Owner {
 
     /// Owns a sandbox that stands still, until it goes on or ends.
     pub(crate) async fn own_paused(&mut self) -> Next {
-        match self.orders.recv().await {
+        let resident = self.sandbox.pause.is_some_and(|pause| pause.memory == PausedMemory::Resident);
+        let order = tokio::select! {
+            order = self.orders.recv() => order,
+            // What stands still in memory can be killed there; on disk nothing can.
+            (cause, detail) = wait_for_end(Arc::clone(&self.runtime), self.sandbox.id.clone()), if resident => return Next::End(cause, detail, None),
+        };
+        match order {
             None => return Next::Gone,
             Some(Order::Kill(reply)) => return killed(reply),
             Some(Order::Change(change, reply)) => {

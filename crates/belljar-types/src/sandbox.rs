@@ -108,7 +108,7 @@ impl fmt::Display for EndReason {
         f.write_str(match self {
             Self::Killed => "it was killed on request",
             Self::OutOfMemory => "it needed more memory than it is allowed",
-            Self::Exited => "it stopped by itself",
+            Self::Exited => "its agent or its engine stopped, and nobody had asked for that",
         })
     }
 }
