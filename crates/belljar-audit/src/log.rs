@@ -1,6 +1,6 @@
 //! [`AuditLog`]: the log as the service sees it.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -40,13 +40,15 @@ impl AuditLog {
         let key = Arc::new(SigningKey::open_or_make(&root.join("signing-key"))?);
         let (jobs, waiting) = mpsc::channel(QUEUE);
         let (sender, ends) = watch::channel(Ends::default());
-        let writer = Writer { root: root.to_owned(), key: Arc::clone(&key), ends: sender, logs: HashMap::new() };
+        let writer = Writer::new(root.to_owned(), Arc::clone(&key), sender);
+        let failed = |source| AuditError::Disk { operation: "start the writer of", path: root.to_owned(), source };
+        // A thread of its own, which the disk may hold up; its runtime is there for the clock alone.
+        let clock = tokio::runtime::Builder::new_current_thread().enable_time().build().map_err(failed)?;
         let work = move || {
-            writer.work(waiting);
+            clock.block_on(writer.work(waiting));
             drop(lock);
         };
-        let started = std::thread::Builder::new().name("audit".to_owned()).spawn(work);
-        started.map_err(|source| AuditError::Disk { operation: "start the writer of", path: root.to_owned(), source })?;
+        std::thread::Builder::new().name("audit".to_owned()).spawn(work).map_err(failed)?;
         Ok(Self { root: root.to_owned(), key, jobs, ends })
     }
 

@@ -59,7 +59,7 @@ impl ProjectLog {
             log.append(key, vec![AuditEvent { project: project.clone(), sandbox: None, actor: Actor::default(), action }])?;
             log
         };
-        log.sign(key)?;
+        log.settle(key)?;
         Ok(log)
     }
 
@@ -102,10 +102,11 @@ impl ProjectLog {
         Ok((end, length))
     }
 
-    /// Writes events down. They are on the disk and signed for when this returns; if it fails, the log must be opened anew.
-    pub(crate) fn append(&mut self, key: &SigningKey, events: Vec<AuditEvent>) -> Result<Checkpoint, AuditError> {
+    /// Writes events down; nobody may be told before [`Self::settle`]. If either fails, the log must be opened anew.
+    pub(crate) fn append(&mut self, key: &SigningKey, events: Vec<AuditEvent>) -> Result<(), AuditError> {
         if self.segment.is_full() {
             self.segment.cut()?;
+            self.sign(key)?;
             self.head.sync()?;
             self.segment = Segment::open(&self.directory, self.end.sequence + 1, 0)?;
         }
@@ -117,6 +118,12 @@ impl ProjectLog {
         }
         self.segment.append(&lines)?;
         self.end = end;
+        Ok(())
+    }
+
+    /// Brings what was written to the disk, and then signs for it: the head is never ahead of the disk.
+    pub(crate) fn settle(&self, key: &SigningKey) -> Result<Checkpoint, AuditError> {
+        self.segment.sync()?;
         self.sign(key)
     }
 

@@ -41,7 +41,8 @@ impl Segment {
         self.length >= FULL
     }
 
-    /// Puts lines at the end. They are on the disk when this returns; if it fails, nobody knows, and the segment must be opened anew.
+    /// Puts lines at the end, where `kill -9` does not reach them; [`Self::sync`] brings them to the disk. If either fails, nobody knows how
+    /// far it came, and the segment must be opened anew.
     pub(crate) fn append(&mut self, lines: &[u8]) -> Result<(), AuditError> {
         let path = &self.path;
         let failed = |operation| move |source| AuditError::Disk { operation, path: path.clone(), source };
@@ -54,9 +55,12 @@ impl Segment {
             self.room = room;
         }
         self.file.write_all_at(lines, self.length).map_err(failed("write to"))?;
-        self.file.sync_data().map_err(failed("sync"))?;
         self.length = end;
         Ok(())
+    }
+
+    pub(crate) fn sync(&self) -> Result<(), AuditError> {
+        self.file.sync_data().map_err(|source| AuditError::Disk { operation: "sync", path: self.path.clone(), source })
     }
 
     /// Takes away what stands after the lines: room that is not needed, or the half of a line that nobody was promised.
