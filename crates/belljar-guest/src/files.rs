@@ -13,13 +13,14 @@ mod watch;
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
+use std::sync::Arc;
 
 use belljar_guest_protocol::Failure;
 use belljar_types::{GuestPath, UserName, escape_untrusted};
 
 pub(crate) use describe::Describer;
 pub(crate) use search::SearchTask;
-pub(crate) use tree::{Reading, make_directories, open_for_reading, open_for_writing, remove};
+pub(crate) use tree::{Reading, Writing, make_directories, open_for_reading, open_for_writing, remove};
 pub(crate) use walk::ListTask;
 pub(crate) use watch::{Places, Watcher};
 
@@ -29,7 +30,7 @@ use crate::users::{User, Users};
 /// Who acts, on a thread that has their identity.
 pub(crate) struct Actor {
     pub(crate) user: User,
-    pub(crate) users: Users,
+    pub(crate) users: Arc<Users>,
 }
 
 impl Actor {

@@ -47,7 +47,8 @@ on_every_class! {
     files::{
         a_big_file_goes_up_and_down_in_constant_memory, ranges_and_offsets, odd_names_survive, what_is_listed_is_what_is_there,
         moves_and_removals, modes_owners_and_attributes, attributes_belong_to_files_and_obey_their_permissions,
-        users_cannot_do_more_than_they_may, watching_sees_changes_below,
+        users_cannot_do_more_than_they_may, users_are_known_as_soon_as_they_are_made, a_claimed_file_belongs_to_whoever_may_have_it,
+        watching_sees_changes_below,
         searching_finds_names_and_content,
     },
     limits::{

@@ -65,6 +65,8 @@ pub struct WriteOptions {
     pub make_parents: bool,
     /// Refuse if it exists.
     pub create_new: bool,
+    /// Take over a file that is there already, if whoever writes may. Those who watch it are told of it either way.
+    pub claim: bool,
 }
 
 /// How to list a directory.

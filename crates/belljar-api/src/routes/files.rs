@@ -142,6 +142,7 @@ pub(crate) async fn write(sandbox: Opened, QueryOf(query): QueryOf<WriteQuery>, 
         mode: query.mode.as_deref().map(translate::mode).transpose()?,
         make_parents: query.parents,
         create_new,
+        claim: false,
     };
     let pieces: ByteStream = Box::pin(request.into_body().into_data_stream().map(received));
     let info = sandbox.ask(sandbox.session.write_file(&path, &options, pieces)).await?;

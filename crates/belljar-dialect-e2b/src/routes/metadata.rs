@@ -51,14 +51,19 @@ pub(super) async fn read(session: &Session, path: &GuestPath) -> BTreeMap<String
     metadata
 }
 
-async fn names(session: &Session, path: &GuestPath) -> Vec<String> {
+/// What is kept with a file, by name; nothing for one that is not there.
+pub(super) async fn names(session: &Session, path: &GuestPath) -> Vec<String> {
     let names = session.get_xattr(path, NAMES, Some(&root())).await.ok().flatten().unwrap_or_default();
     String::from_utf8_lossy(&names).split('\n').filter(|name| !name.is_empty()).map(str::to_owned).collect()
 }
 
-/// Keeps this and nothing else with a file.
-pub(super) async fn replace(session: &Session, path: &GuestPath, metadata: &BTreeMap<String, String>) -> Result<(), GuestError> {
-    let before = names(session, path).await;
+/// Keeps this with a file, and nothing of what was `before`.
+pub(super) async fn replace(
+    session: &Session,
+    path: &GuestPath,
+    before: &[String],
+    metadata: &BTreeMap<String, String>,
+) -> Result<(), GuestError> {
     if before.is_empty() && metadata.is_empty() {
         return Ok(());
     }

@@ -152,11 +152,20 @@ impl Upload<'_> {
             Ok(path) => path,
             Err(_) => return Err(ApiError::bad_request(format!("error resolving path: {}", escape_untrusted(asked.as_bytes()))).into()),
         };
-        let mut info = self.put(&path, content).await?;
-        if let Err(error) = give_to(self.session, self.user, &mut info).await {
+        // What was kept with the file is asked for meanwhile, if it can be: a relative path is known when the agent has said it.
+        let known = async { if path.is_absolute() { Some(metadata::names(self.session, &path).await) } else { None } };
+        let (written, before) = tokio::join!(self.put(&path, content), known);
+        let mut info = written?;
+        let before = match before {
+            Some(before) => before,
+            None => metadata::names(self.session, &info.path).await,
+        };
+        if info.owner.as_ref() != Some(&acting(self.session, self.user))
+            && let Err(error) = give_to(self.session, self.user, &mut info).await
+        {
             return Err(of_rpc(error));
         }
-        if let Err(error) = metadata::replace(self.session, &info.path, &self.metadata).await {
+        if let Err(error) = metadata::replace(self.session, &info.path, &before, &self.metadata).await {
             return Err(of_guest(self.session, self.user, error).await);
         }
         let metadata = if self.metadata.is_empty() { BTreeMap::new() } else { metadata::read(self.session, &info.path).await };
@@ -164,17 +173,18 @@ impl Upload<'_> {
         Ok(UploadedFile { name: base_name(&path).to_owned(), path, kind: "file", metadata })
     }
 
+    /// Writes as whoever asked, who takes the file over; as root where they may not.
     async fn put(&self, path: &GuestPath, content: Content) -> Result<FileInfo, FileError> {
         let session = self.session;
         let replay = Replay::new(content);
-        let options = WriteOptions { user: self.user.cloned(), make_parents: true, ..WriteOptions::default() };
+        let options = WriteOptions { user: self.user.cloned(), make_parents: true, claim: true, ..WriteOptions::default() };
         let error = match session.write_file(path, &options, replay.stream()).await {
             Ok(info) => return Ok(info),
             Err(error) if is_denied(&error) && replay.rewind() => error,
             Err(error) => return Err(of_guest(session, self.user, error).await),
         };
         let Ok(path) = absolute(session, self.user, path).await else { return Err(of_guest(session, self.user, error).await) };
-        let options = WriteOptions { user: Some(root()), ..options };
+        let options = WriteOptions { user: Some(root()), claim: false, ..options };
         match session.write_file(&path, &options, replay.stream()).await {
             Ok(info) => Ok(info),
             Err(error) => Err(of_guest(session, self.user, error).await),
@@ -182,12 +192,15 @@ impl Upload<'_> {
     }
 }
 
-/// Makes a file belong to whoever asked for it, as the daemon does with all it writes. Watchers see this as the change of its mode.
+/// As whom a request acts.
+fn acting(session: &Session, user: Option<&UserName>) -> String {
+    let sandbox = session.sandbox();
+    user.or(sandbox.spec.defaults.user.as_ref()).map_or(UserName::DEFAULT, UserName::as_str).to_owned()
+}
+
+/// Makes a file belong to whoever asked for it, as the daemon does with all it writes.
 pub(super) async fn give_to(session: &Session, user: Option<&UserName>, info: &mut FileInfo) -> Result<(), RpcError> {
-    let name = match user {
-        Some(user) => user.as_str().to_owned(),
-        None => session.sandbox().spec.defaults.user.as_ref().map_or(UserName::DEFAULT, UserName::as_str).to_owned(),
-    };
+    let name = acting(session, user);
     let numbers = if info.owner.as_deref() == Some(&name) { Some((info.uid, info.gid)) } else { numbers_of(session, &name).await };
     let Some((uid, gid)) = numbers else { return Ok(()) };
     if let Err(error) = session.set_owner(&info.path, Some(uid), Some(gid), Some(&root())).await {

@@ -53,6 +53,9 @@ pub struct WriteFile {
     /// Refuse what exists.
     #[n(5)]
     pub create_new: bool,
+    /// Take over what exists. An older agent does not know it; one that hears nothing of it does not do it.
+    #[n(6)]
+    pub claim: Option<bool>,
 }
 
 impl WriteFile {
@@ -65,6 +68,7 @@ impl WriteFile {
             mode: options.mode,
             make_parents: options.make_parents,
             create_new: options.create_new,
+            claim: options.claim.then_some(true),
         }
     }
 
@@ -79,6 +83,7 @@ impl WriteFile {
             mode: self.mode,
             make_parents: self.make_parents,
             create_new: self.create_new,
+            claim: self.claim.unwrap_or_default(),
         })
     }
 }

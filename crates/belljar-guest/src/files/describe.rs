@@ -25,7 +25,7 @@ pub(crate) struct Describer<'a> {
 }
 
 impl<'a> Describer<'a> {
-    pub(super) fn new(users: &'a Users) -> Self {
+    pub(crate) fn new(users: &'a Users) -> Self {
         Self { users, names: Names::default() }
     }
 

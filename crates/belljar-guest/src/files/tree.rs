@@ -1,13 +1,15 @@
 //! Opening, making and removing.
 
-use std::fs::{DirBuilder, File, OpenOptions};
-use std::io::{Seek, SeekFrom};
+use std::fs::{DirBuilder, File, Metadata, OpenOptions};
+use std::io::{IoSlice, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt, OpenOptionsExt};
 use std::path::Path;
 
 use belljar_guest_protocol::Failure;
 use belljar_types::{ByteRange, FileInfo, WriteOptions};
+use bytes::Bytes;
 use rustix::fs::OFlags;
+use rustix::process::{Gid, Uid};
 
 use super::{Actor, as_os, refused};
 
@@ -16,6 +18,20 @@ pub(crate) struct Reading {
     pub(crate) file: File,
     pub(crate) left: u64,
     pub(crate) info: FileInfo,
+}
+
+impl Reading {
+    /// The next piece, of `most` bytes unless the file ends before.
+    pub(crate) fn piece(&mut self, most: usize) -> Result<Bytes, Failure> {
+        let wanted = usize::try_from(self.left).unwrap_or(usize::MAX).min(most);
+        let mut piece = Vec::with_capacity(wanted);
+        // Files in /proc give a little at a time; a network filesystem too.
+        let read = (&self.file).take(wanted as u64).read_to_end(&mut piece);
+        read.map_err(|error| refused(self.info.path.as_bytes(), &error))?;
+        // Less than was wanted is the end.
+        self.left = if piece.len() < wanted { 0 } else { self.left - wanted as u64 };
+        Ok(piece.into())
+    }
 }
 
 /// Not blocking: opening a pipe that nobody writes to must not hold a thread for ever.
@@ -32,15 +48,42 @@ pub(super) fn open_without_waiting(path: &[u8]) -> std::io::Result<File> {
 pub(crate) fn open_for_reading(actor: &Actor, path: &[u8], range: ByteRange) -> Result<Reading, Failure> {
     let failed = |error: std::io::Error| refused(path, &error);
     let mut file = open_without_waiting(path).map_err(failed)?;
-    let info = describe_content(actor, path, &file)?;
+    let info = actor.describer().describe(path, &content_metadata(path, &file)?)?;
     if range.offset > 0 {
         file.seek(SeekFrom::Start(range.offset)).map_err(failed)?;
     }
     Ok(Reading { file, left: range.length.unwrap_or(u64::MAX), info })
 }
 
+/// A file that is being written, and what it was like when it was last written to.
+pub(crate) struct Writing {
+    pub(crate) file: File,
+    pub(crate) path: Vec<u8>,
+    pub(crate) metadata: Metadata,
+}
+
+impl Writing {
+    /// Puts pieces after what was written before.
+    pub(crate) fn append(&mut self, pieces: &[Bytes]) -> Result<(), Failure> {
+        let failed = |error: std::io::Error| refused(&self.path, &error);
+        let mut slices: Vec<IoSlice<'_>> = pieces.iter().map(|piece| IoSlice::new(piece)).collect();
+        let mut rest = slices.as_mut_slice();
+        IoSlice::advance_slices(&mut rest, 0);
+        while !rest.is_empty() {
+            match self.file.write_vectored(rest) {
+                Ok(0) => return Err(failed(std::io::ErrorKind::WriteZero.into())),
+                Ok(count) => IoSlice::advance_slices(&mut rest, count),
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(failed(error)),
+            }
+        }
+        self.metadata = self.file.metadata().map_err(failed)?;
+        Ok(())
+    }
+}
+
 /// Opens a file for writing in place.
-pub(crate) fn open_for_writing(actor: &Actor, path: &[u8], options: &WriteOptions) -> Result<File, Failure> {
+pub(crate) fn open_for_writing(actor: &Actor, path: &[u8], options: &WriteOptions) -> Result<Writing, Failure> {
     let failed = |error: std::io::Error| refused(path, &error);
     if options.make_parents
         && let Some(parent) = Path::new(as_os(path)).parent()
@@ -55,15 +98,20 @@ pub(crate) fn open_for_writing(actor: &Actor, path: &[u8], options: &WriteOption
         open.create(true).truncate(options.offset.is_none());
     }
     let mut file = open.open(as_os(path)).map_err(failed)?;
-    describe_content(actor, path, &file)?;
+    if options.claim {
+        // Somebody else's file stays theirs; whoever cares looks at the answer.
+        let (uid, gid) = (Uid::from_raw(actor.user.uid), Gid::from_raw(actor.user.gid));
+        let _theirs = rustix::fs::fchown(&file, Some(uid), Some(gid));
+    }
+    let metadata = content_metadata(path, &file)?;
     if let Some(offset) = options.offset {
         file.seek(SeekFrom::Start(offset)).map_err(failed)?;
     }
-    Ok(file)
+    Ok(Writing { file, path: path.to_vec(), metadata })
 }
 
 /// What was opened; refuses what has no content.
-fn describe_content(actor: &Actor, path: &[u8], file: &File) -> Result<FileInfo, Failure> {
+fn content_metadata(path: &[u8], file: &File) -> Result<Metadata, Failure> {
     let metadata = file.metadata().map_err(|error| refused(path, &error))?;
     let file_type = metadata.file_type();
     if file_type.is_dir() {
@@ -72,7 +120,7 @@ fn describe_content(actor: &Actor, path: &[u8], file: &File) -> Result<FileInfo,
     if file_type.is_fifo() || file_type.is_socket() {
         return Err(Failure::refused(22, format!("{}: is a pipe or a socket, not a file", belljar_types::escape_untrusted(path))));
     }
-    actor.describer().describe(path, &metadata)
+    Ok(metadata)
 }
 
 /// Makes a directory and its parents. Says whether it was made.

@@ -1,8 +1,7 @@
 //! Verbs that carry content or many items: read, write, list, search, watch. All in constant memory; the client's pace is the pace.
 
-use std::fs::File;
-use std::io::{Read, Write};
 use std::pin::pin;
+use std::sync::Arc;
 
 use belljar_guest_line::Driven;
 use belljar_guest_protocol::wire::{EventBody, FileBody, HitBody, ListDirectory, ReadFile, Search, Watch, WriteFile};
@@ -12,8 +11,11 @@ use bytes::Bytes;
 
 use super::output::items;
 use crate::call::{Call, CallError, ContentOr, user_name};
-use crate::files::{self, ListTask, Places, Reading, SearchTask, Watcher, act, guest_path, refused};
+use crate::files::{self, Describer, ListTask, Places, Reading, SearchTask, Watcher, Writing, act, guest_path};
 
+/// What is read with one change of threads.
+const READ_AHEAD: usize = 256 << 10;
+/// What goes into one frame.
 const PIECE: usize = 128 << 10;
 /// What may wait in memory until the file takes it.
 const GATHERED_AT_MOST: usize = 512 << 10;
@@ -25,74 +27,61 @@ pub(super) async fn read(call: &mut Call<'_>) -> Result<(), CallError> {
     let path = guest_path(&body.path)?;
     let range = ByteRange { offset: body.offset, length: body.length };
     let agent = call.agent;
-    let opened = act(agent, user_name(body.user.as_ref())?, move |actor| files::open_for_reading(actor, &actor.path(&path), range));
-    let reading = call.wait(opened).await??;
+    let opened = act(agent, user_name(body.user.as_ref())?, move |actor| {
+        let mut reading = files::open_for_reading(actor, &actor.path(&path), range)?;
+        // Most files are small: whoever opened it has it in hand.
+        let first = reading.piece(PIECE)?;
+        Ok((first, reading))
+    });
+    let (mut bytes, reading) = call.wait(opened).await??;
     let answer = FileBody::from(&reading.info);
     // One piece is read while the one before it is sent.
     let mut next = read_piece(reading);
     call.respond(&answer).await?;
     loop {
-        let (bytes, reading) = call.wait(next).await??;
-        if bytes.is_empty() {
-            return call.end().await;
+        for piece in frames(bytes) {
+            call.line.send(FrameKind::Data, piece).await?;
         }
-        next = read_piece(reading);
-        call.line.send(FrameKind::Data, bytes).await?;
+        let Some(reading) = next else { return call.end().await };
+        let (more, reading) = call.wait(reading).await??;
+        (bytes, next) = (more, read_piece(reading));
     }
 }
 
-/// Begins at once, waited for or not.
-fn read_piece(mut reading: Reading) -> impl Future<Output = Result<(Bytes, Reading), Failure>> {
-    crate::blocking::run(move || {
-        let wanted = usize::try_from(reading.left).unwrap_or(usize::MAX).min(PIECE);
-        let mut buffer = vec![0u8; wanted];
-        let mut filled = 0;
-        // Files in /proc give a little at a time; a network filesystem too.
-        while filled < wanted {
-            match reading.file.read(buffer.get_mut(filled..).unwrap_or_default()) {
-                Ok(0) => break,
-                Ok(count) => filled += count,
-                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(refused(reading.info.path.as_bytes(), &error)),
-            }
-        }
-        buffer.truncate(filled);
-        reading.left -= filled as u64;
-        Ok((buffer.into(), reading))
-    })
+/// Reads on if there is more. Begins at once, waited for or not.
+fn read_piece(mut reading: Reading) -> Option<impl Future<Output = Result<(Bytes, Reading), Failure>>> {
+    (reading.left > 0).then(|| crate::blocking::run(move || Ok((reading.piece(READ_AHEAD)?, reading))))
+}
+
+/// A piece in parts that each fit into a frame.
+fn frames(mut piece: Bytes) -> impl Iterator<Item = Bytes> {
+    std::iter::from_fn(move || (!piece.is_empty()).then(|| piece.split_to(piece.len().min(PIECE))))
 }
 
 pub(super) async fn write(call: &mut Call<'_>) -> Result<(), CallError> {
     let body: WriteFile = call.body()?;
     let options = body.options()?;
     let path = guest_path(&body.path)?;
-    let agent = call.agent;
-    let user = options.user.clone();
-    let opened = act(agent, user.clone(), move |actor| {
-        let path = actor.path(&path);
-        let file = files::open_for_writing(actor, &path, &options)?;
-        Ok((file, path))
+    let opened = act(call.agent, options.user.clone(), move |actor| {
+        let writing = files::open_for_writing(actor, &actor.path(&path), &options)?;
+        Ok((writing, Arc::clone(&actor.users)))
     });
-    let (file, path) = call.wait(opened).await??;
-    let file = take_content(call, file, &path).await?;
-    let described = act(agent, user, move |actor| {
-        let metadata = file.metadata().map_err(|error| refused(&path, &error))?;
-        actor.describer().describe(&path, &metadata)
-    });
-    let info = call.wait(described).await??;
+    let (writing, users) = call.wait(opened).await??;
+    let written = take_content(call, writing).await?;
+    let info = Describer::new(&users).describe(&written.path, &written.metadata)?;
     call.respond(&FileBody::from(&info)).await
 }
 
 /// Takes the content to its end. While a piece is being written, those that come meanwhile are gathered and then written in one go: a change of
 /// threads for each would cost more than the writing.
-async fn take_content(call: &mut Call<'_>, mut file: File, path: &[u8]) -> Result<File, CallError> {
+async fn take_content(call: &mut Call<'_>, mut file: Writing) -> Result<Writing, CallError> {
     let (mut gathered, mut more) = (Vec::new(), true);
     while more {
         let Some(piece) = call.content().await? else { break };
         gathered.push(piece);
         while !gathered.is_empty() {
             let mut bytes = 0;
-            let mut writing = pin!(write_pieces(file, std::mem::take(&mut gathered), path));
+            let mut writing = pin!(write_pieces(file, std::mem::take(&mut gathered)));
             file = loop {
                 if !more || bytes >= GATHERED_AT_MOST {
                     break call.wait(writing.as_mut()).await??;
@@ -111,12 +100,8 @@ async fn take_content(call: &mut Call<'_>, mut file: File, path: &[u8]) -> Resul
     Ok(file)
 }
 
-fn write_pieces(mut file: File, pieces: Vec<Bytes>, path: &[u8]) -> impl Future<Output = Result<File, Failure>> + use<> {
-    let path = path.to_vec();
-    crate::blocking::run(move || {
-        pieces.iter().try_for_each(|piece| file.write_all(piece)).map_err(|error| refused(&path, &error))?;
-        Ok(file)
-    })
+fn write_pieces(mut file: Writing, pieces: Vec<Bytes>) -> impl Future<Output = Result<Writing, Failure>> + use<> {
+    crate::blocking::run(move || file.append(&pieces).map(|()| file))
 }
 
 pub(super) async fn list(call: &mut Call<'_>) -> Result<(), CallError> {

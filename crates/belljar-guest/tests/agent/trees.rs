@@ -53,7 +53,8 @@ async fn modes_owners_and_attributes_change() {
 async fn parents_belong_to_the_acting_user() {
     let agent = TestAgent::start().await;
     std::fs::set_permissions(agent.directory.path(), std::os::unix::fs::PermissionsExt::from_mode(0o777)).unwrap();
-    let options = WriteOptions { user: Some(user("nobody")), make_parents: true, mode: Some(0o666), create_new: true, offset: None };
+    let options =
+        WriteOptions { user: Some(user("nobody")), make_parents: true, mode: Some(0o666), create_new: true, ..WriteOptions::default() };
     let content = || futures_util::stream::once(async { Ok(Bytes::from_static(b"x")) }).boxed();
     let info = agent.client.write_file(&agent.path("p/q/f"), &options, content()).await.unwrap();
     assert_eq!((info.uid, info.mode), (65534, 0o666));

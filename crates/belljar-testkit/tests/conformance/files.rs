@@ -237,6 +237,39 @@ pub(crate) async fn users_cannot_do_more_than_they_may(class: IsolationClass) {
     sandbox.destroy().await;
 }
 
+pub(crate) async fn users_are_known_as_soon_as_they_are_made(class: IsolationClass) {
+    let sandbox = Lab::get().await.sandbox(class).await;
+    let guest = &*sandbox.guest;
+    for name in ["first", "second"] {
+        let new: UserName = name.parse().unwrap();
+        let at = path(&format!("/home/{name}/file"));
+        let options = WriteOptions { user: Some(new.clone()), ..WriteOptions::default() };
+        let stranger = guest.write_file(&at, &options, bytes("x")).await;
+        assert!(stranger.is_err(), "nobody is called {name} yet");
+        assert_eq!(sh(guest, &format!("sudo useradd -m {name}")).await.code(), 0);
+        let info = guest.write_file(&at, &options, bytes("x")).await.unwrap();
+        assert_eq!((info.owner.as_deref(), info.size), (Some(name), 1));
+    }
+    // In place, to the same length: the file is the same one and only its time tells.
+    assert_eq!(sh(guest, "sudo sh -c 'sed s/second:/secund:/ /etc/passwd > /tmp/p; cat /tmp/p > /etc/passwd'").await.code(), 0);
+    assert_eq!(guest.stat(&path("/home/second/file"), root().as_ref()).await.unwrap().owner.as_deref(), Some("secund"));
+    sandbox.destroy().await;
+}
+
+pub(crate) async fn a_claimed_file_belongs_to_whoever_may_have_it(class: IsolationClass) {
+    let sandbox = Lab::get().await.sandbox(class).await;
+    let guest = &*sandbox.guest;
+    let claim = |user: Option<UserName>| WriteOptions { user, claim: true, ..WriteOptions::default() };
+    assert_eq!(sh(guest, "echo root | sudo tee shared && sudo chmod 666 shared && echo user > mine").await.code(), 0);
+    let theirs = guest.write_file(&path("shared"), &claim(None), bytes("x")).await.unwrap();
+    assert_eq!((theirs.uid, theirs.size), (0, 1), "it was written, and is still root's");
+    let taken = guest.write_file(&path("/home/user/mine"), &claim(root()), bytes("")).await.unwrap();
+    assert_eq!((taken.uid, taken.gid, taken.size), (0, 0, 0), "root may have it");
+    let left = guest.write_file(&path("/home/user/shared"), &WriteOptions { user: root(), ..WriteOptions::default() }, bytes("y")).await;
+    assert_eq!(left.unwrap().uid, 0);
+    sandbox.destroy().await;
+}
+
 pub(crate) async fn watching_sees_changes_below(class: IsolationClass) {
     let sandbox = Lab::get().await.sandbox(class).await;
     let guest = &*sandbox.guest;
