@@ -15,7 +15,7 @@ use bytes::{Buf, BufMut, Bytes};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::time::{Instant, Sleep, sleep_until};
 
-const READ_AT_ONCE: usize = 128 << 10;
+const READ_AT_ONCE: usize = 256 << 10;
 /// Pieces in one write.
 const WRITE_AT_ONCE: usize = 16;
 /// Room that an idle connection holds too.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use belljar_guest_line::Driven;
 use belljar_guest_protocol::wire::{EventBody, FileBody, HitBody, ListDirectory, ReadFile, Search, Watch, WriteFile};
-use belljar_guest_protocol::{Failure, FrameKind};
+use belljar_guest_protocol::{Failure, FrameKind, MAX_FRAME};
 use belljar_types::{ByteRange, Invalid, SearchQuery};
 use bytes::Bytes;
 
@@ -13,10 +13,8 @@ use super::output::items;
 use crate::call::{Call, CallError, ContentOr, user_name};
 use crate::files::{self, Describer, ListTask, Places, Reading, SearchTask, Watcher, Writing, act, guest_path};
 
-/// What is read with one change of threads.
-const READ_AHEAD: usize = 256 << 10;
-/// What goes into one frame.
-const PIECE: usize = 128 << 10;
+/// What is read with one change of threads and sent in one frame.
+const PIECE: usize = MAX_FRAME as usize;
 /// What may wait in memory until the file takes it.
 const GATHERED_AT_MOST: usize = 512 << 10;
 /// Items of up to 4 KiB each, below a frame's limit.
@@ -39,8 +37,8 @@ pub(super) async fn read(call: &mut Call<'_>) -> Result<(), CallError> {
     let mut next = read_piece(reading);
     call.respond(&answer).await?;
     loop {
-        for piece in frames(bytes) {
-            call.line.send(FrameKind::Data, piece).await?;
+        if !bytes.is_empty() {
+            call.line.send(FrameKind::Data, bytes).await?;
         }
         let Some(reading) = next else { return call.end().await };
         let (more, reading) = call.wait(reading).await??;
@@ -50,12 +48,7 @@ pub(super) async fn read(call: &mut Call<'_>) -> Result<(), CallError> {
 
 /// Reads on if there is more. Begins at once, waited for or not.
 fn read_piece(mut reading: Reading) -> Option<impl Future<Output = Result<(Bytes, Reading), Failure>>> {
-    (reading.left > 0).then(|| crate::blocking::run(move || Ok((reading.piece(READ_AHEAD)?, reading))))
-}
-
-/// A piece in parts that each fit into a frame.
-fn frames(mut piece: Bytes) -> impl Iterator<Item = Bytes> {
-    std::iter::from_fn(move || (!piece.is_empty()).then(|| piece.split_to(piece.len().min(PIECE))))
+    (reading.left > 0).then(|| crate::blocking::run(move || Ok((reading.piece(PIECE)?, reading))))
 }
 
 pub(super) async fn write(call: &mut Call<'_>) -> Result<(), CallError> {
