@@ -3,17 +3,20 @@
 //! Project, template, sandbox: each may only narrow the one above. The result is stored with the sandbox, so that a server that comes back holds
 //! it to the same.
 
+mod stored;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use belljar_policy::{Enforcers, Format, Operator, Policy, PolicyError, enforcement, narrow, parse, profile};
+use belljar_policy::{Enforcers, Operator, Policy, PolicyError, enforcement, narrow, profile};
 use belljar_ports::{Attached, Runtime};
 use belljar_types::{
-    Invalid, IsolationClass, Limits, MountMode, Network, PrivilegePolicy, ProjectId, Sandbox, SandboxId, SandboxState, Secret,
-    TemplateName, VolumeMount,
+    Invalid, IsolationClass, Limits, Network, PrivilegePolicy, ProjectId, Sandbox, SandboxId, SandboxState, Secret, TemplateName,
 };
 use tracing::warn;
+
+pub(crate) use stored::{check_ingress, check_mounts, policy_of};
 
 use crate::metering::Counts;
 use crate::shared::Shared;
@@ -211,7 +214,7 @@ impl Service {
 
     /// How the results of commands are to be handed on, by the sandbox's policy; `None` as whoever asks wants it.
     pub fn output_rules(&self, sandbox: &Sandbox) -> Result<Option<OutputRules>, CoreError> {
-        let Some(output) = policy_of(sandbox).and_then(|policy| policy.output) else { return Ok(None) };
+        let Some(output) = policy_of(sandbox)?.and_then(|policy| policy.output) else { return Ok(None) };
         let secrets = match &self.shared.secrets {
             Some(secrets) if output.mask_secrets == Some(true) => secrets.values(&sandbox.project)?,
             _ => Vec::new(),
@@ -256,43 +259,5 @@ fn within<T: PartialOrd + std::fmt::Debug>(field: &str, asked: bool, value: T, m
         }
         Some(most) if value > most => Ok(most),
         _ => Ok(value),
-    }
-}
-
-/// What holds for a sandbox.
-pub(crate) fn policy_of(sandbox: &Sandbox) -> Option<Policy> {
-    sandbox.spec.policy.as_deref().and_then(stored)
-}
-
-/// A policy as it is stored with a sandbox.
-fn stored(text: &str) -> Option<Policy> {
-    parse(text, Format::Json).ok()
-}
-
-/// Refuses a volume that a policy does not have, there and in that way.
-pub(crate) fn check_mounts(policy: Option<&str>, volumes: &[VolumeMount]) -> Result<(), Invalid> {
-    let Some(allowed) = policy.and_then(stored).and_then(|policy| policy.mounts) else { return Ok(()) };
-    let is_allowed = |mount: &VolumeMount| {
-        allowed.iter().any(|allowed| {
-            let names_it = allowed.volume == mount.name.as_str() || allowed.volume == mount.volume.as_str();
-            names_it && allowed.at == mount.path.as_str() && (allowed.writable || mount.mode == MountMode::ReadOnly)
-        })
-    };
-    match volumes.iter().find(|mount| !is_allowed(mount)) {
-        Some(mount) => {
-            let asked = format!("{} at {}, {:?}", mount.name, mount.path, mount.mode);
-            Err(Invalid::new("volumes", "volumes that the policy has, where and as it has them (mounts)", asked))
-        }
-        None => Ok(()),
-    }
-}
-
-/// Refuses a port that the policy of a sandbox does not open.
-pub(crate) fn check_ingress(sandbox: &Sandbox, port: u16) -> Result<(), Invalid> {
-    match policy_of(sandbox).and_then(|policy| policy.ingress) {
-        Some(ingress) if !ingress.ports.iter().any(|range| range.contains(port)) => {
-            Err(Invalid::new("port", "a port that the sandbox's policy opens (ingress.ports)", port.to_string()))
-        }
-        _ => Ok(()),
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use belljar_ports::StoreError;
 use belljar_types::{
-    AtLimit, AuditAction, Budget, BudgetSubject, Consumption, EndCause, MessageKind, MeterReading, PauseKind, Sandbox, SandboxState,
+    AtLimit, AuditAction, Budget, BudgetSubject, Consumption, EndCause, MessageKind, Meter, MeterReading, PauseKind, Sandbox, SandboxState,
     Timestamp, Usage,
 };
 use tokio::sync::Notify;
@@ -81,8 +81,14 @@ impl Metered {
             at_limit: AtLimit::Pause,
             warned_at: None,
         };
-        let allowed = policy_of(sandbox).and_then(|policy| policy.budget).unwrap_or_default();
-        self.meters.ledger().rule(&sandbox.id, allowed.limits().map(budget).collect());
+        let limits: Vec<_> = match policy_of(sandbox) {
+            Ok(policy) => policy.and_then(|policy| policy.budget).unwrap_or_default().limits().collect(),
+            Err(unreadable) => {
+                error!(sandbox = %sandbox.id, error = chain(&unreadable), "a sandbox's policy cannot be read: it is paused");
+                vec![(Meter::WallMillis, 0)]
+            }
+        };
+        self.meters.ledger().rule(&sandbox.id, limits.into_iter().map(budget).collect());
     }
 
     pub(crate) fn counts(&self) -> Counts {
