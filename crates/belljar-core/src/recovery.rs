@@ -115,16 +115,14 @@ fn judge(sandbox: &Sandbox, presence: Option<Presence>) -> Verdict {
         (Creating | Running, Some(Presence::Running(found))) if found.id == *sandbox.execution() => Verdict::Adopt,
         // A pause that was not finished, or a resume that was; which run it is then, the engine says.
         (Pausing | Paused | Resuming, Some(Presence::Running(_))) => Verdict::Adopt,
-        (Pausing | Paused | Resuming, Some(Presence::Paused { memory: true })) => Verdict::StandStill(PausedMemory::OnDisk),
-        (Pausing | Paused | Resuming, Some(Presence::Paused { memory: false })) => Verdict::StandStill(PausedMemory::Lost),
-        (Pausing | Paused | Resuming, Some(Presence::Frozen(_))) => Verdict::StandStill(PausedMemory::Resident),
+        // One that stands still although it should run is a pause whose last step failed: nothing of it is lost, so nobody ends it.
+        (Running | Pausing | Paused | Resuming, Some(Presence::Paused { memory: true })) => Verdict::StandStill(PausedMemory::OnDisk),
+        (Running | Pausing | Paused | Resuming, Some(Presence::Paused { memory: false })) => Verdict::StandStill(PausedMemory::Lost),
+        (Running | Pausing | Paused | Resuming, Some(Presence::Frozen(_))) => Verdict::StandStill(PausedMemory::Resident),
         (Creating, _) => end(EndCause::NotMade, "the server ended while it was being made"),
         (_, Some(Presence::Ended(reason))) => Verdict::End(reason.into(), reason.to_string()),
         (_, Some(Presence::HalfMade)) => end(EndCause::Lost, "only a part of it was there when the server came back"),
-        (_, Some(Presence::Frozen(_) | Presence::Paused { .. })) => {
-            end(EndCause::Lost, "it stood still when the server came back, and nobody had asked for that")
-        }
-        (_, Some(Presence::Running(_))) => end(EndCause::Lost, "another run of it was there when the server came back"),
+        (_, Some(_)) => end(EndCause::Lost, "another run of it was there when the server came back"),
         (_, None) => end(EndCause::Lost, "it was gone when the server came back: the machine was restarted, or somebody removed it"),
     }
 }

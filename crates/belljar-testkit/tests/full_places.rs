@@ -1,7 +1,7 @@
-//! Places run full while the server works with them: the disk that a snapshot is exported to, the pool that it is imported into, where it is pushed to, and the
+//! Places run full while the server works with them: the disk that a snapshot is exported to, the pool that it is imported or pulled into, where it is pushed to, and the
 //! pool on which a volume is copied and layers are swept. Real disks of few megabytes, a random amount of room left, everything over HTTP or with the program.
 //!
-//! What fails says which place was full; nothing half is seen, nothing acknowledged is lost, and the same works once there is room. A quick slice by default, 160
+//! What fails says which place was full; nothing half is seen, nothing acknowledged is lost, and the same works once there is room. A quick slice by default, 168
 //! rounds with `BELLJAR_FULL=1`. The seed is printed; `BELLJAR_SEED` plays it again.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -46,7 +46,7 @@ fn a_place_that_is_full_is_named_and_nothing_half_is_seen_there() {
         }
         let before = Census::take(&server.scope);
         let mut told = BTreeMap::<String, (usize, usize)>::new();
-        for round in 0..scaled(10, 160) {
+        for round in 0..scaled(12, 168) {
             let round = usize::try_from(round).unwrap();
             let (class, verb) = (CLASSES[round % 2], VERBS[round / 2 % VERBS.len()]);
             let scene = Scene::set(&server, &outside, class).await;
@@ -91,7 +91,7 @@ fn a_bucket_that_is_full_is_named_and_nothing_half_is_seen_in_it() {
         let bucket = S3Server::start(&outside.path().join("bucket"), 1000).await.unwrap();
         let server = ServerProcess::start_small(POOL_BYTES, &format!("{SETTINGS}{}", settings_for_bucket(&bucket, home.path()))).await;
         let mut failed = 0;
-        for round in 0..scaled(2, 12) {
+        for round in 0..scaled(1, 12) {
             let class = CLASSES[usize::try_from(round % 2).unwrap()];
             let scene = Scene::set(&server, &outside, class).await;
             let (keys, left) = (bucket.keys(), dice.below(MOST_LEFT / 3));

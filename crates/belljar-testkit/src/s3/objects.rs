@@ -202,15 +202,29 @@ impl Objects {
 }
 
 async fn receive(file: &Path, body: Body, digest: &str) -> Result<String, Refusal> {
-    let mut out = File::create_new(file).await?;
+    let kept = receive_into(file, body, digest).await;
+    if kept.is_err() {
+        // It may never have been made.
+        let _gone = std::fs::remove_file(file);
+    }
+    kept
+}
+
+async fn receive_into(file: &Path, body: Body, digest: &str) -> Result<String, Refusal> {
+    let mut out = File::create_new(file).await;
     let mut hash = Sha256::new();
     let mut pieces = body.into_data_stream();
     while let Some(piece) = pieces.next().await {
         let piece = piece.map_err(|_| Refusal::BAD_REQUEST)?;
         hash.update(&piece);
-        out.write_all(&piece).await?;
+        // What has no room is read to its end all the same: a client that is cut off while it sends never sees why.
+        if let Ok(open) = &mut out
+            && let Err(error) = open.write_all(&piece).await
+        {
+            out = Err(error);
+        }
     }
-    out.flush().await?;
+    out?.flush().await?;
     let found = hex(&hash.finalize());
     if digest != "UNSIGNED-PAYLOAD" && digest != found {
         return Err(Refusal::BAD_DIGEST);

@@ -19,12 +19,13 @@ pub(crate) enum Verb {
     Import,
     /// To blobs that are a directory on the small disk.
     Push,
+    Pull,
     CloneVolume,
     /// Of the layers of a template that was removed.
     Sweep,
 }
 
-pub(crate) const VERBS: [Verb; 5] = [Verb::Export, Verb::Import, Verb::Push, Verb::CloneVolume, Verb::Sweep];
+pub(crate) const VERBS: [Verb; 6] = [Verb::Export, Verb::Import, Verb::Push, Verb::Pull, Verb::CloneVolume, Verb::Sweep];
 const EXPORT: &str = "export.belljar";
 const CONTENT: &[u8] = b"what a volume holds";
 
@@ -36,7 +37,7 @@ impl Verb {
 
     /// Whether it writes so much that a place can be full for it.
     pub(crate) fn needs_room(self) -> bool {
-        matches!(self, Self::Export | Self::Import | Self::Push)
+        matches!(self, Self::Export | Self::Import | Self::Push | Self::Pull)
     }
 
     /// Whether words tell a person which place was full.
@@ -44,7 +45,7 @@ impl Verb {
         match self {
             Self::Export => words.contains("export.belljar") && words.contains("No space left on device"),
             Self::Push => words.contains("blobs_full") && words.contains("blobs"),
-            Self::Import | Self::CloneVolume | Self::Sweep => words.contains("busy") && words.contains("disk space"),
+            Self::Import | Self::Pull | Self::CloneVolume | Self::Sweep => words.contains("busy") && words.contains("disk space"),
         }
     }
 }
@@ -66,6 +67,9 @@ impl Scene<'_> {
         if verb == Verb::Import {
             let pieces: Vec<Bytes> = self.client.export_snapshot(&self.kept.id).await.unwrap().try_collect().await.unwrap();
             file = Bytes::from(pieces.concat());
+        }
+        if verb == Verb::Pull {
+            self.client.push_snapshot(&self.kept.id).await.unwrap();
         }
         if verb == Verb::CloneVolume {
             let volume = NewVolume { name: "origin".to_owned(), bucket: None, size_bytes: Some(8 << 20) };
@@ -90,6 +94,7 @@ impl Scene<'_> {
                 self.client.import_snapshot(ground.file.clone(), &NewImport::default()).await.map(drop).map_err(|error| told(&error))
             }
             Verb::Push => self.client.push_snapshot(&self.kept.id).await.map(drop).map_err(|error| told(&error)),
+            Verb::Pull => self.client.pull_snapshot(&self.kept.id, &NewImport::default()).await.map(drop).map_err(|error| told(&error)),
             Verb::CloneVolume => {
                 let request = NewClone { name: "copy".to_owned(), size_bytes: None, read_only: false };
                 self.client.clone_volume("origin", &request).await.map(drop).map_err(|error| told(&error))
@@ -114,7 +119,7 @@ impl Scene<'_> {
                 assert_eq!(pulled.unwrap_err().code(), Some("snapshot_not_found"), "{context}");
             }
             Verb::CloneVolume => assert_eq!(self.volumes().await, ["origin"], "{context}"),
-            Verb::Import => {}
+            Verb::Import | Verb::Pull => {}
             Verb::Sweep => {
                 // What it had removed before there was no room is gone; nothing else is.
                 let left = self.client.clean_up(true).await.unwrap().layers;
@@ -141,9 +146,9 @@ impl Scene<'_> {
                 let copied = self.client.read_volume_file("copy", "/file").await.unwrap().pieces();
                 assert_eq!(copied.try_collect::<Vec<Bytes>>().await.unwrap().concat(), CONTENT, "{context}");
             }
-            Verb::Import | Verb::Sweep => {}
+            Verb::Import | Verb::Pull | Verb::Sweep => {}
         }
-        let expected = ground.snapshots.len() + usize::from(matches!(verb, Verb::Export | Verb::Push | Verb::Import));
+        let expected = ground.snapshots.len() + usize::from(matches!(verb, Verb::Export | Verb::Push | Verb::Import | Verb::Pull));
         let there = self.snapshots().await;
         assert_eq!((there.len(), &there), (expected, &self.on_disk("snapshots")), "{context}");
         assert_eq!(self.client.clean_up(true).await.unwrap().layers, Vec::<String>::new(), "{context}");

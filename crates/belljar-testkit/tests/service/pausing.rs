@@ -6,7 +6,7 @@ use belljar_core::{CreateSandbox, ForkRequest, ForkSource, Service, SnapshotKind
 use belljar_testkit::{block_on, run};
 use belljar_types::{IsolationClass, OnTimeout, PauseKind, PausedMemory, ProcessInfo, ProcessSpec, Sandbox, SandboxState};
 
-use crate::scene::{BOTH, CONTAINER, Scene, among_others, code, container, of_class, until};
+use crate::scene::{BOTH, CONTAINER, Scene, alone, among_others, code, container, of_class, until};
 
 /// A process that counts for ever, once a tenth of a second, into a file.
 fn counter() -> ProcessSpec {
@@ -116,6 +116,40 @@ fn a_pause_without_memory_keeps_the_files() {
             let session = scene.service.open(&scene.admin, &sandbox.id).await.unwrap();
             assert_eq!(run(session.guest().as_ref(), &["sh", "-c", "cat ~/file"]).await.stdout, b"kept\n");
             assert!(session.processes().await.unwrap().iter().all(|process| process.tag.is_none() && process.exit.is_some()));
+            drop(session);
+            scene.kill([&sandbox.id]).await;
+        }
+    });
+}
+
+/// As after a pause whose last step failed: the engine says that it is paused, and the server that it runs.
+#[test]
+fn what_is_found_paused_although_it_should_run_is_kept() {
+    block_on(async {
+        let _turn = alone().await;
+        let mut scene = Scene::open(BOTH).await;
+        for (class, kind, memory) in [
+            (IsolationClass::Container, PauseKind::Filesystem, PausedMemory::Lost),
+            (IsolationClass::Container, PauseKind::Standby, PausedMemory::Resident),
+            (IsolationClass::Gvisor, PauseKind::Filesystem, PausedMemory::Lost),
+        ] {
+            let sandbox = scene.create(of_class(class)).await;
+            let session = scene.service.open(&scene.admin, &sandbox.id).await.unwrap();
+            run(session.guest().as_ref(), &["sh", "-c", "echo kept > ~/file; sync"]).await;
+            drop(session);
+            let engine = scene.lab.second_runtime(class);
+            engine.pause(&sandbox.id, kind).await.unwrap();
+            drop(engine);
+            scene.restart(BOTH).await;
+            let found = scene.show(&sandbox.id).await;
+            assert_eq!(
+                (found.state, found.pause.map(|pause| pause.memory)),
+                (SandboxState::Paused, Some(memory)),
+                "{class} {kind:?}: {found:?}"
+            );
+            scene.service.resume(&scene.admin, &sandbox.id, None).await.unwrap();
+            let session = scene.service.open(&scene.admin, &sandbox.id).await.unwrap();
+            assert_eq!(run(session.guest().as_ref(), &["sh", "-c", "cat ~/file"]).await.stdout, b"kept\n", "{class} {kind:?}");
             drop(session);
             scene.kill([&sandbox.id]).await;
         }
