@@ -1,7 +1,7 @@
 """What E2B's Python SDK costs beside the native API, in one sandbox and one run: the same command both ways in turn, and 4 MiB written and read.
 
-Beside the files it measures what nobody can do without: the SDK's HTTP library with a peer that does nothing, and a program inside that writes the
-same to the same disk.
+Beside the files it measures what nobody can do without: the same calls of the SDK with a peer that does nothing, and a program inside that writes
+the same to the same disk.
 
 Prints JSON. Needs the SDK's environment variables.
 """
@@ -12,10 +12,10 @@ import multiprocessing
 import os
 import socket
 import sys
+import threading
 import time
 from urllib.parse import urlparse
 
-import httpx
 from e2b import Sandbox
 
 ROUNDS = int(sys.argv[1]) if len(sys.argv) > 1 else 100
@@ -39,11 +39,18 @@ class Native:
         assert answer["exit_code"] == 0, answer
 
 
+WRITTEN = b'[{"name": "data", "path": "/home/user/data", "type": "file"}]'
+
+
 def idle_peer(told):
     """Takes what is sent and throws it away; gives what is asked for from memory."""
     listener = socket.create_server(("127.0.0.1", 0))
     told.put(listener.getsockname()[1])
-    connection, _ = listener.accept()
+    while True:
+        threading.Thread(target=answer, args=(listener.accept()[0],), daemon=True).start()
+
+
+def answer(connection):
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     room = bytearray(1 << 20)
     while head := connection.recv(1 << 16):
@@ -54,8 +61,8 @@ def idle_peer(told):
         left = length - len(begun)
         while left > 0:
             left -= connection.recv_into(room, min(left, len(room)))
-        answer = DATA if fields.startswith(b"GET") else b"[]"
-        connection.sendall(b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n" % len(answer) + answer)
+        content = DATA if fields.startswith(b"GET") else WRITTEN
+        connection.sendall(b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n" % len(content) + content)
 
 
 INSIDE = """
@@ -88,11 +95,11 @@ def main():
         told = multiprocessing.Queue()
         peer = multiprocessing.Process(target=idle_peer, args=(told,), daemon=True)
         peer.start()
-        alone, url = httpx.Client(), f"http://127.0.0.1:{told.get()}/"
+        alone = Sandbox.connect(sandbox.sandbox_id, sandbox_url=f"http://127.0.0.1:{told.get()}")
         for turn in range(ROUNDS // 4 + WARM_UP):
             into = samples if turn >= WARM_UP else {}
-            timed(into, "write 4 MiB, httpx alone", lambda: alone.post(url, files=[("file", ("data", DATA))]))
-            timed(into, "read 4 MiB, httpx alone", lambda: alone.get(url))
+            timed(into, "write 4 MiB, SDK alone", lambda: alone.files.write("/home/user/data", DATA))
+            timed(into, "read 4 MiB, SDK alone", lambda: alone.files.read("/home/user/data", format="bytes"))
             timed(into, "write 4 MiB, SDK", lambda: sandbox.files.write("/home/user/data", DATA))
             read = timed(into, "read 4 MiB, SDK", lambda: sandbox.files.read("/home/user/data", format="bytes"))
             assert bytes(read) == DATA

@@ -1,12 +1,15 @@
 //! Making programs inside trust whoever reads their TLS: the certificate goes through the agent into the bundle that most of them use, and
 //! variables point the others to it. It is public, is good for the hosts of the policy and nobody else, and is replaced at every run.
 
+mod java;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use belljar_policy::Policy;
 use belljar_ports::{Guest, GuestError};
 use belljar_types::{ByteRange, GuestPath, UserName, WriteOptions};
+use bytes::Bytes;
 use futures_util::StreamExt;
 
 const BUNDLE: &str = "/etc/ssl/certs/ca-certificates.crt";
@@ -50,7 +53,7 @@ pub(crate) async fn install(guest: &Arc<dyn Guest>, certificate: &str) -> Result
     let root: UserName = "root".parse()?;
     let bundle = GuestPath::new(BUNDLE)?;
     let known = match guest.read_file(&bundle, ByteRange::default(), Some(&root)).await {
-        Ok(content) => collect(content.bytes).await?,
+        Ok(content) => String::from_utf8(collect(content.bytes).await?).unwrap_or_default(),
         // An image without certificates.
         Err(GuestError::Refused { .. }) => String::new(),
         Err(error) => return Err(error),
@@ -59,24 +62,37 @@ pub(crate) async fn install(guest: &Arc<dyn Guest>, certificate: &str) -> Result
         (Some((before, _)), Some((_, after))) => format!("{before}{after}"),
         _ => known,
     };
-    write(guest, &bundle, &root, format!("{others}{BEGIN}{certificate}{END}")).await?;
-    write(guest, &GuestPath::new(ALONE)?, &root, certificate.to_owned()).await
+    write(guest, &bundle, &root, format!("{others}{BEGIN}{certificate}{END}").into()).await?;
+    write(guest, &GuestPath::new(ALONE)?, &root, certificate.to_owned().into()).await?;
+    for store in java::STORES {
+        let store = GuestPath::new(store)?;
+        match guest.read_file(&store, ByteRange::default(), Some(&root)).await {
+            Ok(content) => {
+                let list = java::with(&collect(content.bytes).await?, &others, certificate);
+                write(guest, &store, &root, list.into()).await?;
+            }
+            // No Java that looks there.
+            Err(GuestError::Refused { .. }) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
 }
 
-async fn collect(mut bytes: belljar_ports::ByteStream) -> Result<String, GuestError> {
+async fn collect(mut bytes: belljar_ports::ByteStream) -> Result<Vec<u8>, GuestError> {
     let mut all = Vec::new();
     while let Some(piece) = bytes.next().await {
         all.extend_from_slice(&piece?);
         // Nobody's bundle is that long; the sandbox's own files are its own business.
         if all.len() > LARGEST {
-            return Ok(String::new());
+            return Ok(Vec::new());
         }
     }
-    Ok(String::from_utf8(all).unwrap_or_default())
+    Ok(all)
 }
 
-async fn write(guest: &Arc<dyn Guest>, path: &GuestPath, root: &UserName, text: String) -> Result<(), GuestError> {
+async fn write(guest: &Arc<dyn Guest>, path: &GuestPath, root: &UserName, content: Bytes) -> Result<(), GuestError> {
     let options = WriteOptions { user: Some(root.clone()), mode: Some(0o644), make_parents: true, ..WriteOptions::default() };
-    let content = futures_util::stream::once(std::future::ready(Ok(text.into_bytes().into())));
+    let content = futures_util::stream::once(std::future::ready(Ok(content)));
     guest.write_file(path, &options, Box::pin(content)).await.map(drop)
 }

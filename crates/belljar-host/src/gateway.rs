@@ -34,7 +34,7 @@ pub const PROXY_PORT: u16 = 15001;
 /// How many sockets are kept ready, so that a connection does not wait for the thread that makes them.
 const READY_SOCKETS: usize = 16;
 
-const SETTINGS: [(&str, &str); 9] = [
+const SETTINGS: [(&str, &str); 10] = [
     ("ipv6/conf/all/disable_ipv6", "1"),
     ("ipv6/conf/default/disable_ipv6", "1"),
     ("ipv4/conf/all/rp_filter", "1"),
@@ -44,6 +44,9 @@ const SETTINGS: [(&str, &str); 9] = [
     ("ipv4/conf/default/accept_redirects", "0"),
     ("ipv4/conf/all/send_redirects", "0"),
     ("ipv4/conf/default/send_redirects", "0"),
+    // Room for several of gVisor's largest packets: with less than one it sends a part, and then waits for an acknowledgement that Linux puts
+    // off for 40 ms.
+    ("ipv4/tcp_rmem", "4096 2097152 33554432"),
 ];
 
 /// The host's side of all sandboxes' networks.

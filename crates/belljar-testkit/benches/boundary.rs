@@ -29,6 +29,17 @@ use scene::{POLICY, Scene};
 const COMMON: &str = r"
 import socket, ssl, sys, time
 context = ssl._create_unverified_context()
+def timed(work):
+    begin = time.perf_counter(); work()
+    return time.perf_counter() - begin
+def median(times): return sorted(times)[len(times) // 2] * 1000
+def ask(s):
+    s.sendall(b'GET / HTTP/1.1\r\nHost: allowed.test\r\n\r\n')
+    data = b''
+    while b'hello from' not in data: data += s.recv(65536)
+def requests(s, rounds):
+    ask(s)
+    return median([timed(lambda: ask(s)) for _ in range(rounds)])
 def download(s):
     s.sendall(b'GET /big HTTP/1.1\r\nHost: allowed.test\r\n\r\n')
     got, begin = 0, time.perf_counter()
@@ -41,24 +52,17 @@ to, rounds = sys.argv[1], int(sys.argv[2])
 def connect():
     s = socket.create_connection((to, 443), 20); s.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return context.wrap_socket(s, server_hostname='allowed.test')
-def ask(s):
-    s.sendall(b'GET / HTTP/1.1\r\nHost: allowed.test\r\n\r\n')
-    data = b''
-    while b'hello from' not in data: data += s.recv(65536)
-def median(times): return sorted(times)[len(times) // 2] * 1000
-kept, fresh = [], []
-s = connect(); ask(s)
-for n in range(rounds):
-    begin = time.perf_counter(); ask(s); kept.append(time.perf_counter() - begin)
-for n in range(rounds // 4):
-    begin = time.perf_counter(); t = connect(); ask(t); fresh.append(time.perf_counter() - begin); t.close()
-print(median(kept), median(fresh), download(connect()))
+def ask_anew():
+    s = connect(); ask(s); s.close()
+fresh = median([timed(ask_anew) for _ in range(rounds // 4)])
+print(requests(connect(), rounds), fresh, download(connect()))
 ";
-/// The same download over a connection that comes in, past the proxy: what the class itself lets through.
+/// The same requests and the same download over a connection that comes in, past the proxy: what the class itself takes and lets through.
 const PAST_THE_PROXY: &str = r"
 listener = socket.create_server(('', 7443)); print('ready', flush=True)
 s, _ = listener.accept(); s.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-print(download(context.wrap_socket(s, server_hostname='allowed.test')))
+s = context.wrap_socket(s, server_hostname='allowed.test')
+print(requests(s, int(sys.argv[1])), '-', download(s))
 ";
 const ROUNDS: &str = "200";
 const TURNS: usize = 3;
@@ -84,14 +88,14 @@ async fn measure(class: IsolationClass) {
             let script = format!("import sys; sys.argv = ['', 'allowed.test', '{ROUNDS}']\n{client}");
             println!("{class} {turn} {how}: {}", scene.python(&script).await.text().trim());
         }
-        println!("{class} {turn} past the proxy: - - {}", past_the_proxy(&scene).await);
+        println!("{class} {turn} past the proxy: {}", past_the_proxy(&scene).await);
     }
     scene.close().await;
 }
 
 async fn past_the_proxy(scene: &Scene) -> String {
     let guest = &*scene.sandbox.guest;
-    let spec = ProcessSpec::new(["/usr/bin/python3", "-c", &format!("{COMMON}{PAST_THE_PROXY}")]);
+    let spec = ProcessSpec::new(["/usr/bin/python3", "-c", &format!("{COMMON}{PAST_THE_PROXY}"), ROUNDS]);
     let (_, mut output) = guest.start_attached(&spec).await.unwrap();
     let (mut said, mut connected) = (String::new(), false);
     while let Some(event) = output.next().await {

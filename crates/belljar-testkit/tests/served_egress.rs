@@ -27,3 +27,5 @@ mod ruled;
 mod scene;
 #[path = "served_egress/secrets.rs"]
 mod secrets;
+#[path = "served_egress/trust.rs"]
+mod trust;

@@ -75,6 +75,8 @@ async fn the_host_reaches_a_listener_in_a_slot() {
     });
     let mut stream = scene.host.gateway().connect((reserved.slot.guest_address, port).into()).await.unwrap();
     assert!(stream.nodelay().unwrap());
+    let room = rustix::net::sockopt::socket_recv_buffer_size(&stream).unwrap();
+    assert!(room >= 1 << 20, "with room for {room} bytes gVisor waits for delayed acknowledgements");
     stream.write_all(b"hello").await.unwrap();
     let mut bytes = [0; 5];
     stream.read_exact(&mut bytes).await.unwrap();

