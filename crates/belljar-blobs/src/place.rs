@@ -1,12 +1,11 @@
 //! [`PlacedBlobs`]: the contract, over whichever place was opened.
 
-use std::error::Error;
 use std::io;
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use belljar_ports::{BlobError, BlobHead, BlobKey, BlobList, BlobStream, Blobs, Put, Wanted};
-use belljar_types::Timestamp;
+use belljar_types::{Timestamp, lacks_room};
 use futures_util::StreamExt;
 use object_store::aws::AmazonS3;
 use object_store::local::LocalFileSystem;
@@ -129,10 +128,6 @@ pub(crate) fn storage(operation: &'static str, key: &BlobKey) -> impl FnOnce(obj
 
 /// Whether there was no room: a directory says so with the kernel's number, a service in its answer.
 fn is_full(error: &object_store::Error) -> bool {
-    let causes = std::iter::successors(Some(error as &(dyn Error + 'static)), |error| (*error).source());
-    let by_number = |error: &io::Error| matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded);
-    causes.into_iter().any(|error| error.downcast_ref::<io::Error>().is_some_and(by_number)) || {
-        let said = error.to_string();
-        FULL_BUCKET.iter().any(|words| said.contains(words))
-    }
+    let said = error.to_string();
+    lacks_room(error) || FULL_BUCKET.iter().any(|words| said.contains(words))
 }

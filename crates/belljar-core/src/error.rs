@@ -306,6 +306,7 @@ impl CoreError {
             Self::Secrets(_) => "secrets_failed",
             Self::Store(StoreError::Full) => "store_full",
             Self::Store(_) => "store_failed",
+            Self::Template(TemplateError::HostFull) => "busy",
             Self::Template(TemplateError::Build { .. }) => "template_failed",
             Self::Template(_) => "template_storage_failed",
             Self::Runtime(_) => "engine_failed",
@@ -357,6 +358,7 @@ impl CoreError {
             Self::Runtime(RuntimeError::Exhausted { .. })
             | Self::Volume(VolumeError::HostFull { .. })
             | Self::Parcel(ParcelError::HostFull)
+            | Self::Template(TemplateError::HostFull)
             | Self::Stopping
             | Self::Store(StoreError::Fenced { .. }) => Some(Duration::from_secs(1)),
             _ => None,

@@ -64,8 +64,12 @@ impl Catalog {
     ) -> Result<T, TemplateError> {
         let store = self.store.clone();
         let done = blocking(operation, move || work(&store)).await?;
-        done.map_err(|source| TemplateError::Storage { operation, source: Box::new(source) })
+        done.map_err(|error| storage(operation, error))
     }
+}
+
+fn storage(operation: &'static str, error: impl std::error::Error + Send + Sync + 'static) -> TemplateError {
+    if belljar_types::lacks_room(&error) { TemplateError::HostFull } else { TemplateError::Storage { operation, source: Box::new(error) } }
 }
 
 #[async_trait]

@@ -40,6 +40,9 @@ use crate::archive::{ArchiveForm, ArchiveLimits, unpack};
 use crate::canonical::{self, measure};
 use crate::{ImageError, digest};
 
+/// The file that says what a layer is; without it a directory is none.
+const DESCRIPTION: &str = "layer.json";
+
 /// What is known of a layer.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct LayerInfo {
@@ -102,7 +105,7 @@ impl LayerStore {
     /// What is known of a layer, if it is there.
     pub fn layer(&self, digest: &LayerDigest) -> Result<Option<LayerInfo>, StoreError> {
         let failed = |source| StoreError::Read { digest: digest.clone(), source };
-        match fs::read(self.layers_directory().join(digest.as_str()).join("layer.json")) {
+        match fs::read(self.layers_directory().join(digest.as_str()).join(DESCRIPTION)) {
             Ok(text) => serde_json::from_slice(&text).map(Some).map_err(|e| failed(e.into())),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(failed(error)),
@@ -176,7 +179,7 @@ impl LayerStore {
         let canonical::Measured { digest, size, files, implied } = measure(tree.root())?;
         let digest = digest::layer_digest(&digest);
         let info = LayerInfo { digest, size, files, implied_directories: implied, origin: origin.to_owned(), diff_id };
-        fs::write(staged.path().join("layer.json"), serde_json::to_vec_pretty(&info)?)?;
+        fs::write(staged.path().join(DESCRIPTION), serde_json::to_vec_pretty(&info)?)?;
         // The whole tree must be on disk before its name says so.
         rustix::fs::syncfs(tree.root())?;
         let place = self.layers_directory().join(info.digest.as_str());
@@ -187,7 +190,7 @@ impl LayerStore {
                 Err(rustix::io::Errno::EXIST | rustix::io::Errno::NOTEMPTY) if self.hold(&info.digest)? => {
                     break self.learn_diff_id(&info)?;
                 }
-                Err(rustix::io::Errno::EXIST | rustix::io::Errno::NOTEMPTY) => {}
+                Err(rustix::io::Errno::EXIST | rustix::io::Errno::NOTEMPTY) => self.clear_remains(&info.digest)?,
                 Err(error) => return Err(error.into()),
             }
         }
@@ -197,7 +200,7 @@ impl LayerStore {
 
     /// A layer that is already there may have come another way: remember the tar it also came from.
     fn learn_diff_id(&self, info: &LayerInfo) -> io::Result<()> {
-        let file = self.layers_directory().join(info.digest.as_str()).join("layer.json");
+        let file = self.layers_directory().join(info.digest.as_str()).join(DESCRIPTION);
         let known: LayerInfo = serde_json::from_slice(&fs::read(&file)?)?;
         if info.diff_id.is_some() && known.diff_id.is_none() {
             let better = LayerInfo { diff_id: info.diff_id.clone(), ..known };

@@ -6,10 +6,10 @@ use std::io;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use belljar_host::{Capture, Host, is_out_of_space};
+use belljar_host::{Capture, Host};
 use belljar_image::{LayerStore, pack_tree};
 use belljar_ports::{BlobStream, Contents, Parcel, ParcelError, Parcels};
-use belljar_types::{LayerDigest, Snapshot, SnapshotId};
+use belljar_types::{LayerDigest, Snapshot, SnapshotId, lacks_room};
 
 use crate::channel::{Outgoing, outgoing};
 use crate::manifest::{Manifest, MemoryNeeds};
@@ -117,12 +117,6 @@ fn pack_layer(out: &mut Outgoing, digest: &LayerDigest, layers: &LayerStore) -> 
 pub(crate) fn storage<E: Into<Box<dyn Error + Send + Sync>>>(operation: &'static str) -> impl FnOnce(E) -> ParcelError {
     move |source| {
         let source = source.into();
-        if is_full(&*source) { ParcelError::HostFull } else { ParcelError::Storage { operation, source } }
+        if lacks_room(&*source) { ParcelError::HostFull } else { ParcelError::Storage { operation, source } }
     }
-}
-
-/// Whether something was not written because there is no room, whoever says so.
-pub(crate) fn is_full(error: &(dyn Error + 'static)) -> bool {
-    let causes = std::iter::successors(Some(error), |error| (*error).source());
-    causes.filter_map(|error| error.downcast_ref::<io::Error>()).any(is_out_of_space)
 }

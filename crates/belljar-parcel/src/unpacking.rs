@@ -9,11 +9,11 @@ use async_trait::async_trait;
 use belljar_host::Incoming as Room;
 use belljar_image::{ArchiveError, ArchiveLimits, ImageError, unpack_tree};
 use belljar_ports::{BlobStream, Parcel, ParcelError, Sender};
-use belljar_types::{LayerDigest, Snapshot, SnapshotId, chain};
+use belljar_types::{LayerDigest, Snapshot, SnapshotId, chain, lacks_room};
 
 use crate::channel::Incoming;
 use crate::manifest::{LONGEST, Manifest, MemoryNeeds};
-use crate::packing::{Place, is_full, storage};
+use crate::packing::{Place, storage};
 use crate::parts::{self, PartReader, told};
 
 struct Opened {
@@ -113,8 +113,8 @@ fn fill(parcels: &Place, manifest: &Manifest, mut input: Incoming, room: Room, s
             .mode(0o600)
             .open(room.memory(name))
             .map_err(storage("write the memory image"))?;
-        let copied =
-            io::copy(&mut part, &mut file).map_err(|error| if is_full(&error) { ParcelError::HostFull } else { told(error, &part_name) });
+        let copied = io::copy(&mut part, &mut file)
+            .map_err(|error| if lacks_room(&error) { ParcelError::HostFull } else { told(error, &part_name) });
         finish(part, copied.map(drop))?;
     }
     parts::expect_end(&mut input)?;
@@ -130,7 +130,7 @@ fn take_layer(parcels: &Place, digest: &LayerDigest, input: &mut Incoming, sende
     let taken = parcels.layers.receive_layer(digest, &mut part, ArchiveLimits::default());
     let taken = taken.map(drop).map_err(|error| match error {
         ImageError::Archive(error) => archive(&name, error),
-        other if is_full(&other) => ParcelError::HostFull,
+        other if lacks_room(&other) => ParcelError::HostFull,
         other => ParcelError::Damaged { part: name.clone(), reason: chain(&other) },
     });
     finish(part, taken)

@@ -72,6 +72,9 @@ pub enum TemplateError {
         /// What went wrong, with causes, safe to print.
         detail: String,
     },
+    /// The disk has no room.
+    #[error("the host is out of disk space for templates and their layers")]
+    HostFull,
     /// The files of a template could not be read or changed.
     #[error("{operation}")]
     Storage {

@@ -1,5 +1,5 @@
 //! Places run full while the server works with them: the disk that a snapshot is exported to, the pool that it is imported or pulled into, where it is pushed to, and the
-//! pool on which a volume is copied and layers are swept. Real disks of few megabytes, a random amount of room left, everything over HTTP or with the program.
+//! pool on which a volume is copied and room is made. Real disks of few megabytes, a random amount of room left, everything over HTTP or with the program.
 //!
 //! What fails says which place was full; nothing half is seen, nothing acknowledged is lost, and the same works once there is room. A quick slice by default, 168
 //! rounds with `BELLJAR_FULL=1`. The seed is printed; `BELLJAR_SEED` plays it again.
@@ -40,13 +40,15 @@ fn a_place_that_is_full_is_named_and_nothing_half_is_seen_there() {
         let outside = SmallDisk::make(DISK_BYTES).unwrap();
         let blobs = format!("[blobs]\nkind = \"directory\"\ndirectory = \"{}\"\n", outside.path().join("blobs").display());
         let server = ServerProcess::start_small(POOL_BYTES, &format!("{SETTINGS}{blobs}")).await;
+        // What a run that failed has left.
+        server.client().clean_up(false).await.unwrap();
         let pool = Ballast::in_pool(&server.scope.data_dir.join("pool"));
         for class in CLASSES {
             Scene::set(&server, &outside, class).await.clear().await;
         }
         let before = Census::take(&server.scope);
         let mut told = BTreeMap::<String, (usize, usize)>::new();
-        for round in 0..scaled(12, 168) {
+        for round in 0..scaled(14, 168) {
             let round = usize::try_from(round).unwrap();
             let (class, verb) = (CLASSES[round % 2], VERBS[round / 2 % VERBS.len()]);
             let scene = Scene::set(&server, &outside, class).await;
@@ -56,6 +58,7 @@ fn a_place_that_is_full_is_named_and_nothing_half_is_seen_there() {
             full_one.fill_but(left);
             let done = scene.perform(verb, &ground).await;
             let context = format!("round {round}: {verb:?} of {class} with {left} bytes left: {done:?}");
+            assert!(done.is_ok() || !verb.makes_room(), "{context}: what makes room must work\n{}", server.last_words());
             if let Err(words) = &done {
                 assert!(verb.names_the_place(words), "{context} does not say what was full\n{}", server.last_words());
                 scene.check_nothing_of_it(verb, &ground, &context).await;
@@ -69,8 +72,11 @@ fn a_place_that_is_full_is_named_and_nothing_half_is_seen_there() {
             scene.clear().await;
             let (at_once, later) = told.entry(format!("{class} {verb:?}")).or_default();
             *if done.is_ok() { at_once } else { later } += 1;
-            let settled = Census::settle(&before, &server.scope, &TOLERATED).await;
-            assert_eq!(settled, Ok(()), "{context}\n{}", server.last_words());
+            // The filesystem takes its time to forget quota groups, so that is looked at once in a while.
+            if round % (2 * VERBS.len()) == 2 * VERBS.len() - 1 {
+                let settled = Census::settle(&before, &server.scope, &TOLERATED).await;
+                assert_eq!(settled, Ok(()), "{context}\n{}", server.last_words());
+            }
         }
         server.close_small();
         println!("(done at once, done once there was room): {told:#?}");

@@ -47,6 +47,8 @@ fn a_projects_quota_that_is_reached_in_the_middle_leaves_nothing_half() {
     block_on(async {
         let mut dice = Dice::new("quotas");
         let server = ServerProcess::start(SETTINGS).await;
+        // What earlier suites left.
+        server.client().clean_up(false).await.unwrap();
         let mut told = BTreeMap::<String, usize>::new();
         for round in 0..scaled(6, 120) {
             let round = usize::try_from(round).unwrap();
@@ -54,7 +56,7 @@ fn a_projects_quota_that_is_reached_in_the_middle_leaves_nothing_half() {
             set_disk_quota(&server, PLENTY).await;
             let scene = Scene::set(&server, class).await;
             // Before it is asked for, in the middle of it, or hardly any more: then nobody is refused.
-            let delay = Duration::from_micros(dice.below(if class == "gvisor" { 500_000 } else { 25_000 }));
+            let delay = Duration::from_micros(dice.below(if class == "gvisor" { 400_000 } else { 12_000 }));
             let lowered = DISK + dice.below(u64::from(FORKS) * DISK);
             let lowering = async {
                 tokio::time::sleep(delay).await;
@@ -105,10 +107,12 @@ fn a_sandboxs_own_disk_that_runs_full_in_the_middle_takes_nothing_with_it() {
     block_on(async {
         let mut dice = Dice::new("quotas_inside");
         let server = ServerProcess::start(SETTINGS).await;
+        // What earlier suites left.
+        server.client().clean_up(false).await.unwrap();
         for round in 0..scaled(6, 120) {
             let class = CLASSES[usize::try_from(round % 2).unwrap()];
             let scene = Scene::set(&server, class).await;
-            let before = scene.begin_to_fill(dice.below(40)).await;
+            let filling = scene.begin_to_fill(dice.below(40)).await;
             tokio::time::sleep(Duration::from_micros(dice.below(150_000))).await;
             let (id, what) = (&scene.sandbox.id, ["snapshot", "fork", "pause"][usize::try_from(round / 2 % 3).unwrap()]);
             let context = format!("round {round}: {what} of {class} while its disk runs full");
@@ -143,9 +147,10 @@ fn a_sandboxs_own_disk_that_runs_full_in_the_middle_takes_nothing_with_it() {
             }
             scene.check_counts(1 + usize::from(what == "snapshot"), 1 + forks, &context).await;
             assert_eq!(agreement(&server).await, Ok(()), "{context}\n{}", server.last_words());
-            scene.check_full_and_got_over(&before, &context).await;
+            scene.check_full(&filling, &context).await;
             scene.check_alive(&context).await;
             scene.check_all_snapshots(&context).await;
+            scene.check_got_over(&context).await;
             scene.clear().await;
         }
         assert!(server_stops(server));

@@ -36,6 +36,8 @@ fn an_engine_killed_under_the_server_leaves_what_the_server_says() {
     block_on(async {
         let mut dice = Dice::new("service_death");
         let mut server = ServerProcess::start(SETTINGS).await;
+        // What earlier suites left.
+        server.client().clean_up(false).await.unwrap();
         for class in [IsolationClass::Container, IsolationClass::Gvisor] {
             drop(Scene::set(&server, class).await);
             clear(&server.client()).await;

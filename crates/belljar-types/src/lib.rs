@@ -55,7 +55,7 @@ pub use secret::Secret;
 pub use snapshot::{Beginning, Origin, Snapshot, SnapshotKind, SnapshotPurpose, SnapshotState};
 pub use start_up::{ReadyCheck, StartUp};
 pub use template::{LayerDigest, Template, TemplateDefaults};
-pub use text::{chain, hex};
+pub use text::{chain, hex, lacks_room};
 pub use usage::{GuestMetrics, ListeningPort, Traffic, Usage};
 pub use volume::{EntryChange, MountMode, MountPath, Volume, VolumeEntry, VolumeMount, VolumePath, VolumeState, VolumeWrite};
 pub use webhook::{Delivery, Message, MessageKind, Webhook};

@@ -1,6 +1,7 @@
-//! Two ways of writing things down that every crate needs: bytes as digits, and an error with its causes.
+//! What every crate needs to write things down: bytes as digits, an error with its causes, and whether one of them is a full disk.
 
 use std::error::Error;
+use std::io;
 
 /// Bytes as lower-case hexadecimal digits.
 pub fn hex(bytes: &[u8]) -> String {
@@ -20,10 +21,15 @@ pub fn chain(error: &dyn Error) -> String {
     text
 }
 
+/// Whether something was not written because there is no room, on a disk or within a limit, whichever of the causes says so.
+pub fn lacks_room(error: &(dyn Error + 'static)) -> bool {
+    let causes = std::iter::successors(Some(error), |error| (*error).source());
+    let full = |error: &io::Error| matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded);
+    causes.filter_map(|error| error.downcast_ref::<io::Error>()).any(full)
+}
+
 #[cfg(test)]
 mod tests {
-    use std::io;
-
     use super::*;
 
     #[test]
@@ -38,5 +44,7 @@ mod tests {
         #[error("open the store")]
         struct Open(#[source] io::Error);
         assert_eq!(chain(&Open(io::Error::other("no room"))), "open the store: no room");
+        assert!(!lacks_room(&Open(io::Error::other("no room"))));
+        assert!(lacks_room(&Open(io::ErrorKind::StorageFull.into())));
     }
 }

@@ -9,8 +9,8 @@ use belljar_types::{FilesHash, LayerDigest, ProjectId};
 use bytes::Bytes;
 use tokio::sync::mpsc;
 
-use super::blocking;
 use super::listener::printable_chain;
+use super::{blocking, storage};
 use crate::LayerStore;
 
 /// How much of an archive is in memory at a time.
@@ -20,7 +20,7 @@ const PIECES: usize = 4;
 pub(super) async fn keep_step(store: &LayerStore, key: StepKey, written: PathBuf, origin: String) -> Result<LayerDigest, TemplateError> {
     let store = store.clone();
     let kept = blocking("keep the layer of a step", move || store.keep_step(&key, &written, &origin)).await?;
-    kept.map_err(|error| TemplateError::Storage { operation: "keep the layer of a step", source: Box::new(error) })
+    kept.map_err(|error| storage("keep the layer of a step", error))
 }
 
 /// Receives an archive. What was sent is on disk when this returns; an archive that breaks off leaves nothing.

@@ -229,6 +229,21 @@ fn what_a_crash_left_is_swept_and_what_is_being_made_is_not() {
     assert!(!is_left(&staging));
 }
 
+/// On a full disk a sweep removes a layer where it is, its description first; what a crash then leaves is none, and keeps nobody from making it anew.
+#[test]
+fn a_layer_that_was_half_removed_is_none_and_can_be_made_again() {
+    let (guard, store) = store();
+    let tar = sample().tar();
+    let digest = root(&store, &tar).0.digest;
+    let place = guard.path().join("pool/layers").join(digest.as_str());
+    fs::remove_file(place.join("layer.json")).unwrap();
+    fs::remove_dir_all(place.join("fs/bin")).unwrap();
+    assert_eq!(store.layers().unwrap(), []);
+    assert_eq!(root(&store, &tar).0.digest, digest);
+    store.verify(&digest).unwrap();
+    assert_eq!(fs::read_dir(guard.path().join("pool/staging")).unwrap().count(), 0);
+}
+
 /// Set for the process that is to be killed: the pool it works in.
 const VICTIM: &str = "BELLJAR_TEST_VICTIM_POOL";
 

@@ -242,7 +242,7 @@ pub(crate) async fn users_are_known_as_soon_as_they_are_made(class: IsolationCla
     let guest = &*sandbox.guest;
     for name in ["first", "second"] {
         let new: UserName = name.parse().unwrap();
-        let at = path(&format!("/home/{name}/file"));
+        let at = path(format!("/home/{name}/file"));
         let options = WriteOptions { user: Some(new.clone()), ..WriteOptions::default() };
         let stranger = guest.write_file(&at, &options, bytes("x")).await;
         assert!(stranger.is_err(), "nobody is called {name} yet");

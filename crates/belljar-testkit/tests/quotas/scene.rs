@@ -54,8 +54,8 @@ impl<'a> Scene<'a> {
         process.id
     }
 
-    /// The program inside was told that no more fits; with its file gone there is room again.
-    pub(crate) async fn check_full_and_got_over(&self, filling: &ProcessId, context: &str) {
+    /// The program inside was told that no more fits.
+    pub(crate) async fn check_full(&self, filling: &ProcessId, context: &str) {
         let mut looks = 0;
         let exit = loop {
             let process = self.client.process(&self.sandbox.id, filling).await;
@@ -69,6 +69,16 @@ impl<'a> Scene<'a> {
         assert_eq!(exit.exit_code, Some(0), "{context}: {exit:?}");
         let written = self.client.stat(&self.sandbox.id, &path("/home/user/large"), None).await.unwrap().size;
         assert!(written > DISK / 2 && written <= DISK, "{context}: {written} bytes were written");
+    }
+
+    /// There is room again, when the file is gone and so is whoever else holds it.
+    pub(crate) async fn check_got_over(&self, context: &str) {
+        for fork in self.living().await.into_iter().filter(|found| found.id != self.sandbox.id) {
+            self.client.kill_sandbox(&fork.id).await.unwrap();
+        }
+        for snapshot in self.client.snapshots(&Default::default()).await.unwrap().snapshots {
+            self.client.remove_snapshot(&snapshot.id).await.unwrap();
+        }
         let remove = StartProcess::new(["/bin/sh", "-c", "rm /home/user/large; sync"]);
         self.client.start_process(&self.sandbox.id, &remove).await.unwrap();
         let mut room = false;
