@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::http::{StatusCode, Version};
+use axum::response::{IntoResponse as _, Response};
 use hyper::body::Incoming;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
@@ -60,6 +61,9 @@ impl Default for ServeLimits {
         Self { connections: 4096, headers: 100, header_bytes: 64 << 10, header_timeout, drain: Duration::from_secs(20) }
     }
 }
+
+/// A body is read in pieces of up to this size: each costs several changes of threads on its way into a sandbox.
+const READ_AT_ONCE: usize = 256 << 10;
 
 struct Bound {
     socket: TcpListener,
@@ -166,6 +170,7 @@ impl Door {
                 builder: Arc::clone(&builder),
                 peer,
                 timeout: self.limits.header_timeout,
+                header_bytes: self.limits.header_bytes,
                 _place: place,
             };
             let watcher = graceful.watcher();
@@ -188,7 +193,7 @@ impl Door {
             .timer(TokioTimer::new())
             .header_read_timeout(self.limits.header_timeout)
             .max_headers(self.limits.headers)
-            .max_buf_size(self.limits.header_bytes.max(8192));
+            .max_buf_size(self.limits.header_bytes.max(READ_AT_ONCE));
         builder
             .http2()
             .timer(TokioTimer::new())
@@ -206,6 +211,7 @@ struct Talk {
     builder: Arc<auto::Builder<TokioExecutor>>,
     peer: Peer,
     timeout: Duration,
+    header_bytes: usize,
     _place: OwnedSemaphorePermit,
 }
 
@@ -213,14 +219,20 @@ impl Talk {
     async fn over(self, stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static, watcher: hyper_util::server::graceful::Watcher) {
         let spoke = Arc::new(AtomicBool::new(false));
         let service = {
-            let (spoke, router, peer, hangup) = (Arc::clone(&spoke), self.router.clone(), self.peer, self.hangup);
+            let (spoke, router, peer, hangup, most) = (Arc::clone(&spoke), self.router.clone(), self.peer, self.hangup, self.header_bytes);
             hyper::service::service_fn(move |mut request: axum::http::Request<Incoming>| {
                 spoke.store(true, Ordering::Relaxed);
                 request.extensions_mut().insert(peer);
                 if request.version() <= Version::HTTP_11 {
                     request.extensions_mut().insert(hangup.clone());
                 }
-                router.clone().call(request)
+                let mut router = router.clone();
+                async move {
+                    if head_bytes(&request) > most {
+                        return Ok(too_large_a_head(most));
+                    }
+                    router.call(request).await
+                }
             })
         };
         let connection = watcher.watch(self.builder.serve_connection_with_upgrades(TokioIo::new(stream), service).into_owned());
@@ -234,6 +246,17 @@ impl Talk {
             trace_end(connection.await);
         }
     }
+}
+
+/// What a request says before its body.
+fn head_bytes(request: &axum::http::Request<Incoming>) -> usize {
+    let uri = request.uri().path_and_query().map_or(0, |path| path.as_str().len());
+    uri + request.headers().iter().map(|(name, value)| name.as_str().len() + value.len()).sum::<usize>()
+}
+
+fn too_large_a_head(most: usize) -> Response {
+    let detail = format!("the request's address and headers have more than the {most} bytes that are taken");
+    Problem::new(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, "too_large", detail).into_response()
 }
 
 fn trace_end(ended: Result<(), Box<dyn std::error::Error + Send + Sync>>) {
