@@ -40,6 +40,20 @@ async fn it_goes_on_where_it_was_and_over_segments() {
 }
 
 #[tokio::test]
+async fn what_nobody_waits_for_is_signed_soon_and_at_the_end() {
+    let directory = tempfile::tempdir().unwrap();
+    let log = AuditLog::open(directory.path()).unwrap();
+    log.note(event("an outcome")).await.unwrap();
+    assert_eq!(log.wait(&project(), 0, Duration::from_secs(60)).await.unwrap(), 1, "it is signed although nothing follows");
+    assert_eq!(log.checkpoint(&project()).await.unwrap().unwrap().sequence, 1);
+    log.note(event("another")).await.unwrap();
+    drop(log);
+    let log = AuditLog::open(directory.path()).unwrap();
+    assert_eq!(log.checkpoint(&project()).await.unwrap().unwrap().sequence, 2, "whoever ends signs for all");
+    assert!(log.verify(&project()).await.unwrap().faults.is_empty());
+}
+
+#[tokio::test]
 async fn events_are_found_by_what_they_are_about() {
     let directory = tempfile::tempdir().unwrap();
     let log = AuditLog::open(directory.path()).unwrap();
