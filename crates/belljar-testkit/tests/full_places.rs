@@ -15,6 +15,7 @@ use std::collections::BTreeMap;
 use belljar_testkit::s3::S3Server;
 use belljar_testkit::{Ballast, Census, Dice, ServerProcess, SmallDisk, block_on, full, scaled};
 use scene::{Scene, settings_for_bucket};
+use tokio::sync::Mutex;
 use verbs::VERBS;
 
 const POOL_BYTES: u64 = 512 << 20;
@@ -33,9 +34,13 @@ memory = \"128MiB\"
 disk = \"64MiB\"
 ";
 
+/// There is one laboratory for both.
+static TURN: Mutex<()> = Mutex::const_new(());
+
 #[test]
 fn a_place_that_is_full_is_named_and_nothing_half_is_seen_there() {
     block_on(async {
+        let _turn = TURN.lock().await;
         let mut dice = Dice::new("full_places");
         let outside = SmallDisk::make(DISK_BYTES).unwrap();
         let blobs = format!("[blobs]\nkind = \"directory\"\ndirectory = \"{}\"\n", outside.path().join("blobs").display());
@@ -91,6 +96,7 @@ fn a_place_that_is_full_is_named_and_nothing_half_is_seen_there() {
 #[test]
 fn a_bucket_that_is_full_is_named_and_nothing_half_is_seen_in_it() {
     block_on(async {
+        let _turn = TURN.lock().await;
         let mut dice = Dice::new("full_bucket");
         let home = tempfile::tempdir().unwrap();
         let outside = SmallDisk::make(DISK_BYTES).unwrap();

@@ -14,10 +14,14 @@ use belljar_client::{ClientError, NewForks, NewSnapshot};
 use belljar_testkit::{Dice, ServerProcess, agreement, block_on, full, scaled};
 use belljar_types::{PauseKind, SandboxState};
 use scene::{DISK, SETTINGS, Scene, set_disk_quota};
+use tokio::sync::Mutex;
 
 const CLASSES: [&str; 2] = ["container", "gvisor"];
 const FORKS: u32 = 4;
 const PLENTY: u64 = 100 * DISK;
+
+/// There is one laboratory for both.
+static TURN: Mutex<()> = Mutex::const_new(());
 
 /// What is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,6 +49,7 @@ async fn perform(scene: &Scene<'_>, verb: Verb) -> Result<(usize, usize), Client
 #[test]
 fn a_projects_quota_that_is_reached_in_the_middle_leaves_nothing_half() {
     block_on(async {
+        let _turn = TURN.lock().await;
         let mut dice = Dice::new("quotas");
         let server = ServerProcess::start(SETTINGS).await;
         // What earlier suites left.
@@ -105,6 +110,7 @@ fn a_projects_quota_that_is_reached_in_the_middle_leaves_nothing_half() {
 #[test]
 fn a_sandboxs_own_disk_that_runs_full_in_the_middle_takes_nothing_with_it() {
     block_on(async {
+        let _turn = TURN.lock().await;
         let mut dice = Dice::new("quotas_inside");
         let server = ServerProcess::start(SETTINGS).await;
         // What earlier suites left.
