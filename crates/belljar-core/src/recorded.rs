@@ -54,6 +54,10 @@ impl Witness {
         self.recorder.note(self.event(action)).await;
     }
 
+    fn later(&self, work: impl Future<Output = ()> + Send + 'static) {
+        self.recorder.later(work);
+    }
+
     /// The end of a process, the first time that anybody sees it.
     async fn ended(&self, id: &ProcessId, exit: &ExitStatus, output: Option<(Digested, Digested)>) {
         if self.told.first_time(id) {
@@ -180,11 +184,8 @@ impl Guest for Recorded {
         self.witness.intend(file("write", Phase::Intent, path)).await?;
         let (content, digest) = digest_file(content);
         let result = self.inner.write_file(path, options, content).await;
-        let mut done = file("write", if result.is_ok() { Phase::Done } else { Phase::Failed }, path);
-        if let AuditAction::File { content, .. } = &mut done {
-            *content = digest.so_far().await;
-        }
-        self.witness.note(done).await;
+        let done = file("write", if result.is_ok() { Phase::Done } else { Phase::Failed }, path);
+        digest.tell(&self.witness, done).await;
         result
     }
 

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use belljar_ports::{Audit, AuditError, AuditPage, AuditQuery, AuditVerdict, Checkpoint};
 use belljar_types::{Actor, AuditAction, AuditEvent, Phase, ProjectId, SandboxId, Scope};
+use tokio_util::task::TaskTracker;
 use tracing::error;
 
 use crate::{Caller, CoreError, Service, asking, chain};
@@ -18,11 +19,12 @@ use crate::{Caller, CoreError, Service, asking, chain};
 pub(crate) struct Recorder {
     log: Arc<dyn Audit>,
     required: bool,
+    unfinished: TaskTracker,
 }
 
 impl Recorder {
-    pub(crate) fn new(log: Arc<dyn Audit>, required: bool) -> Self {
-        Self { log, required }
+    pub(crate) fn new(log: Arc<dyn Audit>, required: bool, unfinished: TaskTracker) -> Self {
+        Self { log, required, unfinished }
     }
 
     /// Writes down what is about to be done. If that is not possible and must be, it is not to be done.
@@ -48,6 +50,11 @@ impl Recorder {
         if let Err(failure) = self.log.note(event).await {
             error!(error = chain(&failure), "an event was not written to the audit log");
         }
+    }
+
+    /// Does what is left to be done for the log while whoever asked goes on. A server that is stopped waits for it.
+    pub(crate) fn later(&self, work: impl Future<Output = ()> + Send + 'static) {
+        self.unfinished.spawn(work);
     }
 }
 

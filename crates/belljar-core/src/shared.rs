@@ -74,9 +74,10 @@ pub(crate) struct Shared {
 impl Shared {
     /// `engines` are those of `parts`, probed.
     pub(crate) fn new(parts: Parts, engines: Vec<Engine>, meters: Meters, epoch: Epoch) -> Self {
+        let unfinished = TaskTracker::new();
         Self {
             admission: Admission::new(&parts.config, parts.capacity),
-            audit: Recorder::new(parts.audit, parts.config.audit_required),
+            audit: Recorder::new(parts.audit, parts.config.audit_required, unfinished.clone()),
             tapes: parts.tapes,
             store: parts.store,
             engines,
@@ -95,7 +96,7 @@ impl Shared {
             builds: Builds::default(),
             warm: Warm::default(),
             expiries: Arc::default(),
-            unfinished: TaskTracker::new(),
+            unfinished,
             live: Mutex::default(),
             stopping: AtomicBool::new(false),
             fenced: watch::Sender::new(None),

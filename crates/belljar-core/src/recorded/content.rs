@@ -1,16 +1,25 @@
 //! Bytes that pass, counted and digested. Nothing is kept of them.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use belljar_ports::{ByteStream, OutputStream};
 use belljar_types::{AuditAction, ContentDigest, Offsets, OutputEvent, ProcessId, StreamKind, hex};
 use bytes::Bytes;
 use futures_util::StreamExt;
 use sha2::{Digest, Sha256};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{Semaphore, mpsc, oneshot};
 
 use super::Witness;
 
-/// Pieces of a file that may wait to be digested.
+/// Pieces of a file on their way to be digested.
 const AHEAD: usize = 8;
+/// How much of a file may wait to be digested until it is at its end, and how much of all files together. What is more is digested at once.
+const LATER: usize = 4 << 20;
+const ALL_LATER: usize = 64 << 20;
+static ROOM: Semaphore = Semaphore::const_new(ALL_LATER);
+/// Digesting this much takes no longer than anything else.
+const SMALL: usize = 64 << 10;
 
 /// A stream's bytes so far. A digest is told only if no byte was missed.
 #[derive(Clone)]
@@ -60,13 +69,10 @@ pub(super) fn watch_output(output: OutputStream, witness: Witness, id: ProcessId
 pub(super) fn read_to_its_end(bytes: ByteStream, witness: Witness, done: AuditAction) -> ByteStream {
     let start = (bytes, Digester::start());
     Box::pin(futures_util::stream::unfold(start, move |(mut bytes, digester)| {
-        let (witness, mut done) = (witness.clone(), done.clone());
+        let (witness, done) = (witness.clone(), done.clone());
         async move {
             let Some(piece) = bytes.next().await else {
-                if let AuditAction::File { content, .. } = &mut done {
-                    *content = digester.so_far().await;
-                }
-                witness.note(done).await;
+                digester.tell(&witness, done).await;
                 return None;
             };
             if let Ok(piece) = &piece {
@@ -98,35 +104,74 @@ enum Seen {
     Asked(oneshot::Sender<ContentDigest>),
 }
 
-/// Digests a file on a task of its own: its bytes go on meanwhile. It ends with the last of those who hold it.
+/// Digests a file behind its back: whoever waits for the file does not wait for its digest. It ends with the last of those who hold it.
 #[derive(Clone)]
-pub(super) struct Digester(mpsc::Sender<Seen>);
+pub(super) struct Digester {
+    give: mpsc::Sender<Seen>,
+    bytes: Arc<AtomicUsize>,
+}
 
 impl Digester {
     fn start() -> Self {
-        let (give, mut take) = mpsc::channel(AHEAD);
-        tokio::spawn(async move {
-            let mut digested = Digested::from(0);
-            while let Some(seen) = take.recv().await {
-                match seen {
-                    Seen::Piece(bytes) => digested.take(digested.next, &bytes),
-                    // Whoever asked may have gone.
-                    Seen::Asked(answer) => drop(answer.send(digested.clone().finish())),
-                }
-            }
-        });
-        Self(give)
+        let (give, take) = mpsc::channel(AHEAD);
+        tokio::spawn(digest(take));
+        Self { give, bytes: Arc::default() }
     }
 
-    /// Waits while too many pieces are not digested yet. A task that is gone, with the whole server, is asked for nothing either.
+    /// Waits while too much is not digested yet. A task that is gone, with the whole server, is asked for nothing either.
     async fn take(&self, piece: &Bytes) {
-        let _gone = self.0.send(Seen::Piece(piece.clone())).await;
+        self.bytes.fetch_add(piece.len(), Ordering::Relaxed);
+        let _gone = self.give.send(Seen::Piece(piece.clone())).await;
+    }
+
+    /// Tells the witness what became of a file and what was in it: at once if it was small, else when it is digested.
+    pub(super) async fn tell(self, witness: &Witness, mut done: AuditAction) {
+        let (small, teller) = (self.bytes.load(Ordering::Relaxed) <= SMALL, witness.clone());
+        let tell = async move {
+            if let AuditAction::File { content, .. } = &mut done {
+                *content = self.so_far().await;
+            }
+            teller.note(done).await;
+        };
+        if small { tell.await } else { witness.later(tell) }
     }
 
     /// What came so far; nothing if the server is stopping.
-    pub(super) async fn so_far(&self) -> Option<ContentDigest> {
+    async fn so_far(&self) -> Option<ContentDigest> {
         let (give, take) = oneshot::channel();
-        self.0.send(Seen::Asked(give)).await.ok()?;
+        self.give.send(Seen::Asked(give)).await.ok()?;
         take.await.ok()
+    }
+}
+
+async fn digest(mut take: mpsc::Receiver<Seen>) {
+    let (mut digested, mut waiting, mut bytes) = (Digested::from(0), Vec::new(), 0);
+    while let Some(seen) = take.recv().await {
+        let asked = match seen {
+            Seen::Asked(answer) => Some(answer),
+            Seen::Piece(piece) => {
+                let room = u32::try_from(piece.len()).ok().and_then(|length| ROOM.try_acquire_many(length).ok());
+                bytes += piece.len();
+                let may_wait = room.is_some() && bytes < LATER;
+                waiting.push((piece, room));
+                if may_wait {
+                    continue;
+                }
+                None
+            }
+        };
+        let work = move || {
+            waiting.drain(..).for_each(|(piece, _room)| digested.take(digested.next, &piece));
+            (digested, waiting)
+        };
+        // What takes long would hold up others who are served by the same thread.
+        let done = if bytes <= SMALL { Ok(work()) } else { tokio::task::spawn_blocking(work).await };
+        let Ok(done) = done else { return };
+        (digested, waiting) = done;
+        bytes = 0;
+        if let Some(answer) = asked {
+            // Whoever asked may have gone.
+            let _gone = answer.send(digested.clone().finish());
+        }
     }
 }

@@ -47,7 +47,7 @@ fn every_kind_of_program_trusts_who_reads_its_tls() {
         for class in CLASSES {
             let sandbox = scene.create(class, Some(passed.clone())).await;
             let put = |from: &Path, to: &str| {
-                assert!(scene.cli(&["cp", from.to_str().unwrap(), &format!("{sandbox}:{to}")], "").status.success())
+                assert!(scene.cli(&["cp", from.to_str().unwrap(), &format!("{sandbox}:{to}")], "").status.success());
             };
             put(&java, "/tmp/java.tar");
             put(Path::new("/etc/ssl/certs/java/cacerts"), "/tmp/cacerts");

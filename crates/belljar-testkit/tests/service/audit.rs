@@ -5,11 +5,16 @@ use std::time::Duration;
 
 use belljar_core::{AuditQuery, in_the_name_of};
 use belljar_ports::Audit;
-use belljar_testkit::{block_on, path};
-use belljar_types::{Actor, AuditAction, AuditEvent, AuditRecord, OutputEvent, Phase, ProcessSpec, SandboxId, Scope, WriteOptions};
+use belljar_testkit::{block_on, path, pattern, sha256};
+use belljar_types::{
+    Actor, AuditAction, AuditEvent, AuditRecord, ByteRange, OutputEvent, Phase, ProcessSpec, SandboxId, Scope, WriteOptions,
+};
 use futures_util::StreamExt;
 
 use crate::scene::{CONTAINER, Scene, among_others, code, container};
+
+/// More than waits to be digested at a time, and no multiple of anything.
+const LARGE: usize = (9 << 20) + 7;
 
 /// Everything that was handed over before is written when this returns.
 async fn settle(scene: &Scene) {
@@ -87,6 +92,37 @@ fn a_life_is_written_down_with_who_did_it() {
         assert!(!text.contains("very-secret-value"), "values of variables are not for the log");
         let verdict = scene.service.verify_audit(&scene.admin, None).await.unwrap();
         assert!(verdict.faults.is_empty() && verdict.events >= 12, "{:?}", verdict.faults);
+    });
+}
+
+#[test]
+fn a_large_file_is_answered_for_before_it_is_digested_and_told_before_the_server_ends() {
+    block_on(async {
+        let _turn = among_others().await;
+        let scene = Scene::open(CONTAINER).await;
+        let made = Box::pin(scene.container()).await;
+        let session = scene.service.open(&scene.admin, &made.id).await.unwrap();
+        let all = bytes::Bytes::from(pattern(LARGE));
+        let pieces: Vec<_> = all.chunks(100_000).map(|piece| Ok(all.slice_ref(piece))).collect();
+        session.write_file(&path("/tmp/a"), &WriteOptions::default(), Box::pin(futures_util::stream::iter(pieces))).await.unwrap();
+        let content = session.read_file(&path("/tmp/a"), ByteRange::default(), None).await.unwrap();
+        let read: Vec<_> = content.bytes.map(Result::unwrap).collect().await;
+        assert!(read.concat() == all);
+        drop(session);
+        scene.service.stop(Duration::from_secs(60)).await;
+        let query = AuditQuery { sandbox: Some(made.id.clone()), kinds: vec!["file".to_owned()], limit: 10, ..AuditQuery::default() };
+        settle(&scene).await;
+        let told = scene.audit.read(&scene.admin.project, &query).await.unwrap().records;
+        let mut done = Vec::new();
+        for (record, _) in &told {
+            if let AuditAction::File { verb, content: Some(content), .. } = &record.event.action {
+                assert_eq!((content.bytes, content.sha256.as_ref()), (LARGE as u64, Some(&sha256(&all))), "{verb}");
+                done.push(verb.as_str());
+            }
+        }
+        done.sort_unstable();
+        assert_eq!(done, ["read", "write"], "{told:?}");
+        assert_eq!(told.len(), 4, "each has its intent");
     });
 }
 
