@@ -16,6 +16,7 @@ use ring::signature::{ED25519, UnparsedPublicKey};
 
 use crate::chain::End;
 use crate::key::SigningKey;
+use crate::segment;
 
 const NAME: &str = "head";
 /// A sector; the JSON is padded with spaces.
@@ -23,18 +24,38 @@ const SIZE: usize = 512;
 
 /// How far the logs below a directory go. One whose head cannot be read is left out: `verify` tells of it.
 pub(crate) fn all(root: &Path) -> Result<BTreeMap<ProjectId, u64>, AuditError> {
-    let failed = |source| AuditError::Disk { operation: "list", path: root.to_owned(), source };
     let mut ends = BTreeMap::new();
-    for entry in std::fs::read_dir(root).map_err(failed)? {
-        let entry = entry.map_err(failed)?;
-        let Some(Ok(project)) = entry.file_name().to_str().map(str::parse::<ProjectId>) else { continue };
-        if entry.path().is_dir()
-            && let Ok(Some(checkpoint)) = read(&entry.path())?
-        {
+    for (project, directory) in projects(root)? {
+        if let Ok(Some(checkpoint)) = read(&directory)? {
             ends.insert(project, checkpoint.sequence);
         }
     }
     Ok(ends)
+}
+
+/// Logs that may go farther than their heads: those that were written to after it.
+pub(crate) fn perhaps_behind(root: &Path) -> Result<Vec<ProjectId>, AuditError> {
+    let mut behind = Vec::new();
+    for (project, directory) in projects(root)? {
+        let changed = |path: &Path| path.metadata().and_then(|file| file.modified()).ok();
+        let last = segment::list(&directory)?.pop().and_then(|(_, path)| changed(&path));
+        // Within one tick of the clock both have the same time.
+        if last.is_some() && last >= changed(&directory.join(NAME)) {
+            behind.push(project);
+        }
+    }
+    Ok(behind)
+}
+
+fn projects(root: &Path) -> Result<Vec<(ProjectId, PathBuf)>, AuditError> {
+    let failed = |source| AuditError::Disk { operation: "list", path: root.to_owned(), source };
+    let mut projects = Vec::new();
+    for entry in std::fs::read_dir(root).map_err(failed)? {
+        let entry = entry.map_err(failed)?;
+        let project = entry.file_name().to_str().and_then(|name| name.parse().ok());
+        projects.extend(project.filter(|_| entry.path().is_dir()).map(|project| (project, entry.path())));
+    }
+    Ok(projects)
 }
 
 /// The file `head` of a project.

@@ -9,10 +9,12 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use belljar_ports::{Audit, AuditError, AuditPage, AuditQuery, AuditVerdict, Checkpoint};
-use belljar_types::{AuditEvent, ProjectId};
+use belljar_types::{AuditEvent, ProjectId, chain};
 use tokio::sync::{mpsc, oneshot, watch};
+use tracing::error;
 
 use crate::key::SigningKey;
+use crate::project_log::ProjectLog;
 use crate::writer::{Ends, Job, Writer};
 use crate::{head, read, verify};
 
@@ -32,12 +34,18 @@ pub struct AuditLog {
 }
 
 impl AuditLog {
-    /// Opens the logs below a directory, with the key that signs them. Each project's log is taken up with its first event.
+    /// Opens the logs below a directory, with the key that signs them. What a killed server wrote and did not sign for is signed for now: whoever
+    /// follows the log is told of it although nothing new happens. Any other log is taken up with its first event.
     pub fn open(root: &Path) -> Result<Self, AuditError> {
         let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(root);
         made.map_err(|source| AuditError::Disk { operation: "make the directory of", path: root.to_owned(), source })?;
         let lock = alone(root)?;
         let key = Arc::new(SigningKey::open_or_make(&root.join("signing-key"))?);
+        for project in head::perhaps_behind(root)? {
+            if let Err(failure) = ProjectLog::open(root, &project, &key) {
+                error!(%project, error = chain(&failure), "an audit log cannot be taken up; nothing is written to it until somebody has looked");
+            }
+        }
         let (jobs, waiting) = mpsc::channel(QUEUE);
         let (sender, ends) = watch::channel(Ends::default());
         let writer = Writer::new(root.to_owned(), Arc::clone(&key), sender);

@@ -1,5 +1,6 @@
 //! The life of a log: it is taken up again, grows over segments, is read in pages and by what it is about, and can be followed.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -7,7 +8,7 @@ use belljar_audit::{AuditLog, to_ocsf, verify_lines};
 use belljar_ports::{Audit, AuditQuery};
 use belljar_types::{AuditAction, AuditEvent, Phase, SandboxId};
 
-use crate::bed::{event, project, segments, write};
+use crate::bed::{PROJECT, event, project, segments, write};
 
 #[tokio::test]
 async fn it_goes_on_where_it_was_and_over_segments() {
@@ -50,6 +51,24 @@ async fn what_nobody_waits_for_is_signed_soon_and_at_the_end() {
     drop(log);
     let log = AuditLog::open(directory.path()).unwrap();
     assert_eq!(log.checkpoint(&project()).await.unwrap().unwrap().sequence, 2, "whoever ends signs for all");
+    assert!(log.verify(&project()).await.unwrap().faults.is_empty());
+}
+
+#[tokio::test]
+async fn what_a_killed_server_wrote_and_did_not_sign_is_told_by_the_next() {
+    let directory = tempfile::tempdir().unwrap();
+    let head = directory.path().join(PROJECT).join("head");
+    let log = AuditLog::open(directory.path()).unwrap();
+    log.record(event("awaited")).await.unwrap();
+    let signed = std::fs::read(&head).unwrap();
+    log.note(event("an outcome")).await.unwrap();
+    drop(log);
+    // As a kill in the moment between writing and signing leaves it.
+    drop(AuditLog::open(directory.path()).unwrap());
+    std::fs::write(&head, signed).unwrap();
+    std::fs::File::open(&segments(directory.path())[0]).unwrap().set_modified(std::time::SystemTime::now()).unwrap();
+    let log = AuditLog::open(directory.path()).unwrap();
+    assert_eq!(log.ends(&BTreeMap::new()).await.unwrap(), BTreeMap::from([(project(), 2)]), "although nothing follows");
     assert!(log.verify(&project()).await.unwrap().faults.is_empty());
 }
 
