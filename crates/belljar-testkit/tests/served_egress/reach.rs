@@ -55,7 +55,7 @@ fn what_is_refused_says_which_rule_refused_it() {
         for class in CLASSES {
             let sandbox = scene.create(class, Some(site())).await;
             assert!(scene.gets_through(&sandbox, "get('allowed.test')").await, "{class}");
-            assert!(scene.internet.seen().join("\n").contains("http 203.0.113.10:80 GET / HTTP/1.1 | host: allowed.test"), "{class}");
+            assert!(scene.internet.sees(|line| line.contains("http 203.0.113.10:80 GET / HTTP/1.1 | host: allowed.test")).await, "{class}");
             for (script, words) in [
                 (
                     "ask('allowed.test', 80, 'POST / HTTP/1.1\\nHost: allowed.test\\nContent-Length: 0\\n\\n')",
