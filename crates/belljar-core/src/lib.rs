@@ -15,6 +15,7 @@ mod caller;
 mod carrying;
 mod changing;
 mod config;
+mod creating;
 mod doctor;
 mod ending;
 mod error;

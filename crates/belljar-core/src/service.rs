@@ -4,26 +4,22 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use belljar_ports::{
-    Audit, Blobs, Capacity, Courier, Egress, Once, Page, PageRequest, Parcels, Runtime, SandboxFilter, Secrets, Store, StoreError, Tallies,
+    Audit, Blobs, Capacity, Courier, Egress, Page, PageRequest, Parcels, Runtime, SandboxFilter, Secrets, Store, StoreError, Tallies,
     Tapes, Templates, Volumes,
 };
-use belljar_types::{
-    AuditAction, EngineReport, ExecutionId, PauseKind, Phase, Sandbox, SandboxId, SandboxSpec, SandboxState, Scope, Template, Timestamp,
-    Usage,
-};
+use belljar_types::{AuditAction, EngineReport, PauseKind, Phase, Sandbox, SandboxId, SandboxState, Scope, Usage};
 use tokio::sync::oneshot;
 use tracing::warn;
 
 use crate::caller::Keys;
 use crate::metering::Meters;
-use crate::owner::{Birth, Order, Owner, Reply};
-use crate::policies::check_mounts;
+use crate::owner::{Order, Reply};
 use crate::recorded::{Recorded, Witness};
-use crate::recording::{actor, event, outcome, word_for};
-use crate::request::{CreateSandbox, Lease, SandboxChange};
+use crate::recording::{event, outcome, word_for};
+use crate::request::{Lease, SandboxChange};
 use crate::shared::{Engine, Handle, Shared};
 use crate::taping::Taping;
-use crate::{Caller, CoreError, Denied, ServiceConfig, Session, Statistics, boundary, choose_class, recovery};
+use crate::{Caller, CoreError, Denied, ServiceConfig, Session, Statistics, boundary, recovery};
 
 /// What a service is built from.
 pub struct Parts {
@@ -108,109 +104,6 @@ impl Service {
     /// Recognises whoever presents a key.
     pub async fn authenticate(&self, presented: &str) -> Result<Caller, Denied> {
         self.keys.recognise(&*self.shared.store, presented).await
-    }
-
-    /// Makes a sandbox and answers when its agent does.
-    pub async fn create(&self, caller: &Caller, request: CreateSandbox) -> Result<Arc<Sandbox>, CoreError> {
-        caller.require(Scope::Use)?;
-        let name = request.template.clone().unwrap_or_else(|| self.shared.config.default_template.clone());
-        let template = self.shared.templates.find(&caller.project, &name).await?.ok_or(CoreError::NoTemplate { name: name.clone() })?;
-        let _not_swept = self.shared.builds.want(&template.layers);
-        self.create_of(caller, request, Template { name, ..template }).await
-    }
-
-    /// The same from a template that need not be written down.
-    pub(crate) async fn create_of(&self, caller: &Caller, request: CreateSandbox, template: Template) -> Result<Arc<Sandbox>, CoreError> {
-        self.shared.refuse_if_stopping()?;
-        let config = &self.shared.config;
-        request.validate(config)?;
-        if let Some(which) = request.snapshot.clone() {
-            return self.create_from(caller, request, &which).await;
-        }
-        let limits = request.limits(config)?;
-        let choice = choose_class(request.isolation.unwrap_or(config.default_isolation), &self.reports(), config.shared_kernel)?;
-        let engine = self.shared.engine(choice.class).ok_or(crate::NoClass::Absent { class: choice.class })?;
-        let ruled = self.shared.rule(&request, &caller.project, &template.name, choice.class, limits)?;
-        if !request.volumes.is_empty() && !engine.runtime.capabilities().volumes {
-            return Err(crate::volumes::unsupported(choice.class));
-        }
-        let volumes = self.find_mounts(caller, &request.volumes).await?;
-        check_mounts(ruled.policy.as_deref(), &volumes)?;
-        let once = request.idempotency_key.clone().map(|key| Once { key, fingerprint: request.fingerprint() });
-        let now = Timestamp::now();
-        let sandbox = Sandbox {
-            id: SandboxId::random(),
-            project: caller.project.clone(),
-            asked_with: None,
-            state: SandboxState::Creating,
-            class: choice.class,
-            class_reason: choice.why,
-            template: template.name,
-            spec: SandboxSpec {
-                id: SandboxId::random(),
-                execution: ExecutionId::random(),
-                layers: template.layers,
-                defaults: template.defaults,
-                limits: ruled.limits,
-                network: ruled.network,
-                privilege: ruled.privilege,
-                env: ruled.env,
-                hostname: request.hostname,
-                policy: ruled.policy,
-                volumes,
-            },
-            metadata: request.metadata,
-            created_at: now,
-            started_at: None,
-            expires_at: Some(now.plus(ruled.lease)),
-            leased_at: now,
-            idle_timeout: ruled.idle_timeout,
-            on_timeout: request.on_timeout,
-            auto_resume: request.auto_resume,
-            pause: None,
-            origin: None,
-            begins_with: None,
-            last_snapshot: None,
-            end: None,
-        };
-        let sandbox = Sandbox { spec: SandboxSpec { id: sandbox.id.clone(), ..sandbox.spec }, ..sandbox };
-        let begins_with = self.shared.warm.for_new(&sandbox, engine.runtime.capabilities());
-        self.make(caller, Arc::clone(&engine.runtime), Sandbox { begins_with, ..sandbox }, once).await
-    }
-
-    /// Gives a sandbox that is to be made to an owner of its own, and waits for it.
-    pub(crate) async fn make(
-        &self,
-        caller: &Caller,
-        runtime: Arc<dyn Runtime>,
-        sandbox: Sandbox,
-        once: Option<Once>,
-    ) -> Result<Arc<Sandbox>, CoreError> {
-        let (place, turn) = match self.admit(&sandbox).await {
-            Ok(admitted) => admitted,
-            Err(full) => return self.answer_again_or(full, &sandbox.project, once.as_ref()).await,
-        };
-        if let Err(over) = self.refuse_without_budget(caller, sandbox.spec.network) {
-            return self.answer_again_or(over, &sandbox.project, once.as_ref()).await;
-        }
-        let sandbox = Sandbox { asked_with: Some(caller.key.clone()), ..sandbox };
-        let about = [("template", sandbox.template.to_string()), ("class", sandbox.class.to_string())];
-        let intent = AuditAction::lifecycle("create", Phase::Intent, about);
-        self.shared.audit.intend(event(caller, Some(&sandbox.id), intent)).await?;
-        let mut owner = Owner::new(&self.shared, runtime, sandbox, place);
-        owner.actor = actor(caller);
-        let (reply, answer) = oneshot::channel();
-        tokio::spawn(owner.make_and_own(once, turn, reply));
-        match answer.await.map_err(|_owner_died| CoreError::Stopping)?? {
-            Birth::Made(sandbox) => Ok(sandbox),
-            Birth::Before(sandbox) => self.follow(&sandbox).await,
-        }
-    }
-
-    async fn admit(&self, sandbox: &Sandbox) -> Result<(crate::admission::Place, tokio::sync::OwnedSemaphorePermit), CoreError> {
-        let place = self.shared.admission.admit(&sandbox.spec.limits)?;
-        let turn = self.shared.admission.turn().await?;
-        Ok((place, turn))
     }
 
     /// A sandbox of the caller's project, ended or not.
@@ -388,6 +281,7 @@ impl Drop for Service {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::CreateSandbox;
 
     /// Fronts await the verbs on whichever thread is free: holding a look at a sandbox's view across a wait would forbid that. Compiling is the test.
     #[expect(dead_code, reason = "nothing is to be run")]

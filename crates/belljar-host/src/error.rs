@@ -6,7 +6,7 @@ use std::process::ExitStatus;
 
 use belljar_linux::cgroup::CgroupError;
 use belljar_ports::RuntimeError;
-use belljar_types::{Invalid, IsolationClass, LayerDigest, MountPath, SandboxId, SnapshotId, VolumeName};
+use belljar_types::{Invalid, IsolationClass, LayerDigest, MountPath, SandboxId, SnapshotId, VolumeName, lacks_room};
 
 /// What went wrong on the host.
 #[derive(Debug, thiserror::Error)]
@@ -229,12 +229,7 @@ pub enum HostError {
 /// What ran out when the pool is full.
 const DISK_SPACE: &str = "disk space";
 
-/// Whether something could not be written because there is no room, on the disk or within a limit.
-pub fn is_out_of_space(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
-}
-
-/// The contract's word for that.
+/// The contract's word for a disk, or a share of it, that is full.
 pub fn no_disk_space() -> RuntimeError {
     RuntimeError::Exhausted { resource: DISK_SPACE }
 }
@@ -269,7 +264,7 @@ impl HostError {
             Self::OpenNetworkDisabled => RuntimeError::Unsupported { class, verb: "an open network", reason: self.to_string() },
             Self::FilteredNetworkDisabled => RuntimeError::Unsupported { class, verb: "a filtered network", reason: self.to_string() },
             Self::Disk { source, .. } | Self::Snapshot { source, .. } | Self::Files { source, .. } | Self::Record { source, .. }
-                if is_out_of_space(&source) =>
+                if lacks_room(&source) =>
             {
                 tracing::warn!(sandbox = %id, operation, "there is no disk space left for this");
                 no_disk_space()

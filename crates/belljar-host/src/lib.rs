@@ -42,7 +42,7 @@ pub use belljar_linux::cgroup::Cgroup;
 pub use buckets::Brokers;
 pub use capacity::HostRoom;
 pub use config::HostConfig;
-pub use error::{HostError, is_in_the_way, is_out_of_space, no_disk_space, no_mount_point};
+pub use error::{HostError, is_in_the_way, no_disk_space, no_mount_point};
 pub use gateway::{Gateway, NAME_PORT, PROXY_PORT};
 pub use guest_files::{renew_boot_files, renew_names, write_boot_files};
 pub use host::{Host, Origin, Reservation, ShownVolume};

@@ -7,7 +7,7 @@ use belljar_host::HostError;
 use belljar_linux::cgroup::CgroupError;
 use belljar_linux::launch::LaunchError;
 use belljar_ports::RuntimeError;
-use belljar_types::{IsolationClass, MountPath, SandboxId};
+use belljar_types::{IsolationClass, MountPath, SandboxId, lacks_room};
 
 /// What was being attempted for one container.
 #[derive(Debug, thiserror::Error)]
@@ -110,7 +110,7 @@ impl ContainerError {
         match self {
             Self::VolumePoint { path, source } if belljar_host::is_in_the_way(&source) => belljar_host::no_mount_point(&path),
             Self::BootFiles(source) | Self::MountPoint { source, .. } | Self::VolumePoint { source, .. } | Self::Overlay { source, .. }
-                if belljar_host::is_out_of_space(&source) =>
+                if lacks_room(&source) =>
             {
                 tracing::warn!(sandbox = %id, operation, "there is no disk space left for this");
                 belljar_host::no_disk_space()

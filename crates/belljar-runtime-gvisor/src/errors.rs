@@ -7,7 +7,7 @@ use std::time::Duration;
 use belljar_host::HostError;
 use belljar_linux::cgroup::CgroupError;
 use belljar_ports::RuntimeError;
-use belljar_types::{IsolationClass, MountPath, SandboxId};
+use belljar_types::{IsolationClass, MountPath, SandboxId, lacks_room};
 
 use crate::runsc::{FIX, OLDEST};
 
@@ -109,7 +109,7 @@ impl EngineError {
             | Self::BootFiles { source, .. }
             | Self::Root { source, .. }
             | Self::Image { source, .. }
-            | Self::Volume { source, .. } => belljar_host::is_out_of_space(source),
+            | Self::Volume { source, .. } => lacks_room(source),
             _ => false,
         }
     }
