@@ -239,8 +239,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Line<S> {
         let room = self.decoder.wanted().min(READ_AT_ONCE);
         // The rest of a frame is read to where it stays; its header alone must not make more room than one read fills.
         let room_now = self.decoder.lacking().max(READ_AT_LEAST).min(room);
-        self.decoder.buffer().reserve(room_now);
-        let mut buffer = self.decoder.buffer().limit(room);
+        let buffer = self.decoder.buffer();
+        // Room that is left is used up first: a buffer that grows is copied whole, with all the room that nothing came for.
+        if buffer.capacity() - buffer.len() < room_now.min(READ_AT_LEAST) {
+            buffer.reserve(room_now);
+        }
+        let mut buffer = buffer.limit(room);
         match pin!(self.io.read_buf(&mut buffer)).poll(cx) {
             Poll::Pending => Poll::Pending,
             Poll::Ready(Err(error)) => Poll::Ready(Err(LineError::Io(error))),

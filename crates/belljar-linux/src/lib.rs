@@ -19,6 +19,7 @@ pub mod landlock;
 pub mod late_free;
 pub mod launch;
 pub mod loopdev;
+pub mod memory;
 pub mod mount;
 pub mod netns;
 pub mod pidfd;

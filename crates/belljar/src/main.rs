@@ -28,8 +28,10 @@ mod telemetry;
 mod terminal;
 mod units;
 
+use std::num::NonZero;
 use std::process::ExitCode;
 
+use belljar_linux::memory::keep_freed;
 use clap::{Parser, Subcommand};
 
 /// Disposable computers for code that a model wrote.
@@ -61,6 +63,9 @@ enum Command {
     Remote(Box<commands::Command>),
 }
 
+/// Memory that files passed through and the next ones will pass through, for each processor.
+const KEPT_MEMORY: i32 = 8 << 20;
+
 /// What can go wrong in a command that works on this machine itself.
 pub(crate) type Failure = Box<dyn std::error::Error>;
 
@@ -69,7 +74,11 @@ fn main() -> ExitCode {
     let outcome = match arguments.command {
         // Before there are threads: it goes on in a copy of this process.
         Command::Run(arguments) => return run::run(arguments),
-        Command::Serve(arguments) => on_threads(serve::run(arguments)),
+        Command::Serve(arguments) => {
+            let processors = std::thread::available_parallelism().map_or(1, NonZero::get);
+            keep_freed(KEPT_MEMORY, i32::try_from(processors).unwrap_or(i32::MAX));
+            on_threads(serve::run(arguments))
+        }
         Command::Down(arguments) => on_threads(down::run(arguments)),
         Command::ServeBucket(arguments) => broker::run(&arguments),
         Command::Certs(arguments) => certs::run(&arguments),
