@@ -5,11 +5,13 @@
 
 mod describe;
 mod identity;
+mod inflow;
 mod pattern;
 mod search;
 mod tree;
 mod walk;
 mod watch;
+mod writing;
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -19,10 +21,12 @@ use belljar_guest_protocol::Failure;
 use belljar_types::{GuestPath, UserName, escape_untrusted};
 
 pub(crate) use describe::Describer;
+pub(crate) use inflow::Inflow;
 pub(crate) use search::SearchTask;
-pub(crate) use tree::{Reading, Writing, make_directories, open_for_reading, open_for_writing, remove};
+pub(crate) use tree::{Reading, make_directories, open_for_reading, remove};
 pub(crate) use walk::ListTask;
 pub(crate) use watch::{Places, Watcher};
+pub(crate) use writing::{Writing, open_for_writing};
 
 use crate::agent::Agent;
 use crate::users::{User, Users};
@@ -50,15 +54,23 @@ pub(crate) async fn act<T: Send + 'static>(
     user: Option<UserName>,
     work: impl FnOnce(&Actor) -> Result<T, Failure> + Send + 'static,
 ) -> Result<T, Failure> {
+    crate::blocking::run(acting(agent, user, work)).await
+}
+
+/// The same for a thread of the caller's own choice, which has its own identity again afterwards.
+pub(crate) fn acting<T>(
+    agent: &Agent,
+    user: Option<UserName>,
+    work: impl FnOnce(&Actor) -> Result<T, Failure> + Send + 'static,
+) -> impl FnOnce() -> Result<T, Failure> + Send + 'static {
     let policy = agent.users.clone();
-    crate::blocking::run(move || {
+    move || {
         let users = Users::read();
         let user = policy.resolve(&users, user.as_ref())?;
         let actor = Actor { user, users };
         let _identity = identity::Borrowed::take(&actor.user)?;
         work(&actor)
-    })
-    .await
+    }
 }
 
 /// A path as bytes, from a request.

@@ -1,15 +1,14 @@
 //! Opening, making and removing.
 
 use std::fs::{DirBuilder, File, Metadata, OpenOptions};
-use std::io::{IoSlice, Read, Seek, SeekFrom, Write};
+use std::io::{Read, Seek, SeekFrom};
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt, OpenOptionsExt};
 use std::path::Path;
 
 use belljar_guest_protocol::Failure;
-use belljar_types::{ByteRange, FileInfo, WriteOptions};
+use belljar_types::{ByteRange, FileInfo};
 use bytes::Bytes;
 use rustix::fs::OFlags;
-use rustix::process::{Gid, Uid};
 
 use super::{Actor, as_os, refused};
 
@@ -35,7 +34,7 @@ impl Reading {
 }
 
 /// Not blocking: opening a pipe that nobody writes to must not hold a thread for ever.
-fn open_flags() -> i32 {
+pub(super) fn open_flags() -> i32 {
     OFlags::NONBLOCK.bits().cast_signed() | OFlags::NOCTTY.bits().cast_signed()
 }
 
@@ -55,63 +54,8 @@ pub(crate) fn open_for_reading(actor: &Actor, path: &[u8], range: ByteRange) -> 
     Ok(Reading { file, left: range.length.unwrap_or(u64::MAX), info })
 }
 
-/// A file that is being written, and what it was like when it was last written to.
-pub(crate) struct Writing {
-    pub(crate) file: File,
-    pub(crate) path: Vec<u8>,
-    pub(crate) metadata: Metadata,
-}
-
-impl Writing {
-    /// Puts pieces after what was written before.
-    pub(crate) fn append(&mut self, pieces: &[Bytes]) -> Result<(), Failure> {
-        let failed = |error: std::io::Error| refused(&self.path, &error);
-        let mut slices: Vec<IoSlice<'_>> = pieces.iter().map(|piece| IoSlice::new(piece)).collect();
-        let mut rest = slices.as_mut_slice();
-        IoSlice::advance_slices(&mut rest, 0);
-        while !rest.is_empty() {
-            match self.file.write_vectored(rest) {
-                Ok(0) => return Err(failed(std::io::ErrorKind::WriteZero.into())),
-                Ok(count) => IoSlice::advance_slices(&mut rest, count),
-                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(failed(error)),
-            }
-        }
-        self.metadata = self.file.metadata().map_err(failed)?;
-        Ok(())
-    }
-}
-
-/// Opens a file for writing in place.
-pub(crate) fn open_for_writing(actor: &Actor, path: &[u8], options: &WriteOptions) -> Result<Writing, Failure> {
-    let failed = |error: std::io::Error| refused(path, &error);
-    if options.make_parents
-        && let Some(parent) = Path::new(as_os(path)).parent()
-    {
-        make_directories(parent)?;
-    }
-    let mut open = OpenOptions::new();
-    open.write(true).mode(options.mode.unwrap_or(0o644)).custom_flags(open_flags());
-    if options.create_new {
-        open.create_new(true);
-    } else {
-        open.create(true).truncate(options.offset.is_none());
-    }
-    let mut file = open.open(as_os(path)).map_err(failed)?;
-    if options.claim {
-        // Somebody else's file stays theirs; whoever cares looks at the answer.
-        let (uid, gid) = (Uid::from_raw(actor.user.uid), Gid::from_raw(actor.user.gid));
-        let _theirs = rustix::fs::fchown(&file, Some(uid), Some(gid));
-    }
-    let metadata = content_metadata(path, &file)?;
-    if let Some(offset) = options.offset {
-        file.seek(SeekFrom::Start(offset)).map_err(failed)?;
-    }
-    Ok(Writing { file, path: path.to_vec(), metadata })
-}
-
 /// What was opened; refuses what has no content.
-fn content_metadata(path: &[u8], file: &File) -> Result<Metadata, Failure> {
+pub(super) fn content_metadata(path: &[u8], file: &File) -> Result<Metadata, Failure> {
     let metadata = file.metadata().map_err(|error| refused(path, &error))?;
     let file_type = metadata.file_type();
     if file_type.is_dir() {

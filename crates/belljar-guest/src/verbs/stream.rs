@@ -1,6 +1,5 @@
 //! Verbs that carry content or many items: read, write, list, search, watch. All in constant memory; the client's pace is the pace.
 
-use std::pin::pin;
 use std::sync::Arc;
 
 use belljar_guest_line::Driven;
@@ -11,12 +10,10 @@ use bytes::Bytes;
 
 use super::output::items;
 use crate::call::{Call, CallError, ContentOr, user_name};
-use crate::files::{self, Describer, ListTask, Places, Reading, SearchTask, Watcher, Writing, act, guest_path};
+use crate::files::{self, Inflow, ListTask, Places, Reading, SearchTask, Watcher, act, acting, guest_path};
 
 /// What is read with one change of threads and sent in one frame.
 const PIECE: usize = MAX_FRAME as usize;
-/// What may wait in memory until the file takes it.
-const GATHERED_AT_MOST: usize = 512 << 10;
 /// Items of up to 4 KiB each, below a frame's limit.
 const ITEMS_AT_ONCE: usize = 48;
 
@@ -55,46 +52,22 @@ pub(super) async fn write(call: &mut Call<'_>) -> Result<(), CallError> {
     let body: WriteFile = call.body()?;
     let options = body.options()?;
     let path = guest_path(&body.path)?;
-    let opened = act(call.agent, options.user.clone(), move |actor| {
+    let inflow = Inflow::begin(acting(call.agent, options.user.clone(), move |actor| {
         let writing = files::open_for_writing(actor, &actor.path(&path), &options)?;
         Ok((writing, Arc::clone(&actor.users)))
-    });
-    let (writing, users) = call.wait(opened).await??;
-    let written = take_content(call, writing).await?;
-    let info = Describer::new(&users).describe(&written.path, &written.metadata)?;
-    call.respond(&FileBody::from(&info)).await
-}
-
-/// Takes the content to its end. While a piece is being written, those that come meanwhile are gathered and then written in one go: a change of
-/// threads for each would cost more than the writing.
-async fn take_content(call: &mut Call<'_>, mut file: Writing) -> Result<Writing, CallError> {
-    let (mut gathered, mut more) = (Vec::new(), true);
-    while more {
-        let Some(piece) = call.content().await? else { break };
-        gathered.push(piece);
-        while !gathered.is_empty() {
-            let mut bytes = 0;
-            let mut writing = pin!(write_pieces(file, std::mem::take(&mut gathered)));
-            file = loop {
-                if !more || bytes >= GATHERED_AT_MOST {
-                    break call.wait(writing.as_mut()).await??;
-                }
-                match call.content_or(writing.as_mut()).await? {
-                    ContentOr::Content(Some(piece)) => {
-                        bytes += piece.len();
-                        gathered.push(piece);
-                    }
-                    ContentOr::Content(None) => more = false,
-                    ContentOr::Done(written) => break written?,
-                }
-            };
+    }));
+    loop {
+        call.wait(inflow.room()).await?;
+        match call.content_or(inflow.outcome()).await? {
+            ContentOr::Content(Some(piece)) => inflow.add(piece),
+            ContentOr::Content(None) => break,
+            // Before its end, content can only fail.
+            ContentOr::Done(failed) => return Err(failed.err().map_or(CallError::OutOfTurn, CallError::Failure)),
         }
     }
-    Ok(file)
-}
-
-fn write_pieces(mut file: Writing, pieces: Vec<Bytes>) -> impl Future<Output = Result<Writing, Failure>> + use<> {
-    crate::blocking::run(move || file.append(&pieces).map(|()| file))
+    inflow.end();
+    let info = call.wait(inflow.outcome()).await??;
+    call.respond(&FileBody::from(&info)).await
 }
 
 pub(super) async fn list(call: &mut Call<'_>) -> Result<(), CallError> {

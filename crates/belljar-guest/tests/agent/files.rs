@@ -37,6 +37,32 @@ async fn files_are_written_in_place_and_read_by_range() {
 }
 
 #[tokio::test]
+async fn nothing_of_what_was_there_before_stays_in_a_file_that_is_written_anew() {
+    let agent = TestAgent::start().await;
+    let path = agent.path("file");
+    for before in [0, 1, 2, 5000, 20 << 20] {
+        for after in [&b""[..], b"n", b"new"] {
+            std::fs::write(agent.host_path("file"), vec![b'o'; before]).unwrap();
+            let pieces = if after.is_empty() { vec![] } else { vec![Bytes::from_static(after)] };
+            let info = agent.client.write_file(&path, &WriteOptions::default(), content(pieces)).await.unwrap();
+            assert_eq!(
+                (info.size, std::fs::read(agent.host_path("file")).unwrap()),
+                (after.len() as u64, after.to_vec()),
+                "{before} before"
+            );
+        }
+        std::fs::write(agent.host_path("file"), vec![b'o'; before]).unwrap();
+        let lost = || GuestError::Lost { operation: "read the upload", source: std::io::Error::other("gone") };
+        let broken = futures_util::stream::iter([Err(lost())]).boxed();
+        agent.client.write_file(&path, &WriteOptions::default(), broken).await.unwrap_err();
+        while std::fs::metadata(agent.host_path("file")).unwrap().len() > 0 {
+            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+        }
+    }
+    assert_eq!(std::fs::metadata(agent.host_path("file")).unwrap().len(), 0);
+}
+
+#[tokio::test]
 async fn the_kernel_judges_by_the_acting_user() {
     let agent = TestAgent::start().await;
     std::fs::set_permissions(agent.directory.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
