@@ -17,10 +17,11 @@ public class Ask {
 "#;
 
 /// What each is told to do. All of them say what the site says, and where they end in failure, why.
-const PROGRAMS: [(&str, &str); 4] = [
+const PROGRAMS: [(&str, &str); 5] = [
     ("curl", "curl --silent --show-error --max-time 20 https://allowed.test/"),
     ("python", "python3 -c 'import urllib.request; print(urllib.request.urlopen(\"https://allowed.test/\", timeout=20).read().decode())'"),
     ("node", "node -e 'require(\"https\").get(\"https://allowed.test/\", answer => answer.pipe(process.stdout))'"),
+    ("go", "/tmp/rclone --retries 1 --low-level-retries 1 copyurl https://allowed.test/ --stdout"),
     ("java", "/tmp/java/bin/java -Xmx64m -XX:+UseSerialGC -cp /tmp/java Ask https://allowed.test/"),
 ];
 
@@ -50,6 +51,7 @@ fn every_kind_of_program_trusts_who_reads_its_tls() {
                 assert!(scene.cli(&["cp", from.to_str().unwrap(), &format!("{sandbox}:{to}")], "").status.success());
             };
             put(&java, "/tmp/java.tar");
+            put(Path::new("/usr/bin/rclone"), "/tmp/rclone");
             put(Path::new("/etc/ssl/certs/java/cacerts"), "/tmp/cacerts");
             let script = "tar -C /tmp -xf /tmp/java.tar && sudo install -D -m 644 /tmp/cacerts /etc/ssl/certs/java/cacerts";
             let told = scene.shell(&sandbox, script).await;
