@@ -37,7 +37,7 @@ on_every_class! {
         exit_codes_and_signals_are_told_apart, environment_directory_and_user_are_as_asked, binary_input_comes_back_unchanged,
         input_written_twice_at_an_offset_is_taken_once, a_process_is_started_once_however_often_it_is_asked_for, signals_reach_the_whole_group,
         a_deadline_ends_everything_the_process_started, zombies_are_reaped, sudo_makes_root_and_only_where_allowed,
-        processes_are_listed_with_their_tags,
+        processes_are_listed_with_their_tags, a_login_shell_starts_no_process_of_its_own,
     },
     output::{
         a_hundred_megabytes_arrive_whole, streams_stay_apart, a_reader_comes_back_at_its_offset, two_readers_see_the_same_bytes,

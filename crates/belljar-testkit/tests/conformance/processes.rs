@@ -125,6 +125,18 @@ pub(crate) async fn zombies_are_reaped(class: IsolationClass) {
     sandbox.destroy().await;
 }
 
+pub(crate) async fn a_login_shell_starts_no_process_of_its_own(class: IsolationClass) {
+    let sandbox = Lab::get().await.sandbox(class).await;
+    // What the shell is told to start gets the next number, unless something else was started: now and then by the agent.
+    let script = "bash -l -c 'here=$$; sh -c \"echo \\$(( \\$\\$ - $here ))\"; true'";
+    let mut numbers = Vec::new();
+    for _ in 0..5 {
+        numbers.push(sh(&*sandbox.guest, script).await.text());
+    }
+    assert!(numbers.contains(&"1".to_owned()), "{class}: {numbers:?}");
+    sandbox.destroy().await;
+}
+
 pub(crate) async fn sudo_makes_root_and_only_where_allowed(class: IsolationClass) {
     let lab = Lab::get().await;
     let allowed = lab.sandbox(class).await;
