@@ -41,9 +41,9 @@ impl Service {
         let volumes = self.find_mounts(caller, &request.volumes).await?;
         check_mounts(ruled.policy.as_deref(), &volumes)?;
         let once = request.idempotency_key.clone().map(|key| Once { key, fingerprint: request.fingerprint() });
-        let now = Timestamp::now();
+        let (id, now) = (SandboxId::random(), Timestamp::now());
         let sandbox = Sandbox {
-            id: SandboxId::random(),
+            id: id.clone(),
             project: caller.project.clone(),
             asked_with: None,
             state: SandboxState::Creating,
@@ -51,7 +51,7 @@ impl Service {
             class_reason: choice.why,
             template: template.name,
             spec: SandboxSpec {
-                id: SandboxId::random(),
+                id,
                 execution: ExecutionId::random(),
                 layers: template.layers,
                 defaults: template.defaults,
@@ -77,7 +77,6 @@ impl Service {
             last_snapshot: None,
             end: None,
         };
-        let sandbox = Sandbox { spec: SandboxSpec { id: sandbox.id.clone(), ..sandbox.spec }, ..sandbox };
         let begins_with = self.shared.warm.for_new(&sandbox, engine.runtime.capabilities());
         self.make(caller, Arc::clone(&engine.runtime), Sandbox { begins_with, ..sandbox }, once).await
     }

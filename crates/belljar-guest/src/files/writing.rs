@@ -16,11 +16,10 @@ use super::{Actor, as_os, refused};
 /// A longer file is emptied when it is opened: one of the template would first be copied for nothing, and room for it may be short.
 const SHORTENED_AT_MOST: u64 = 16 << 20;
 
-/// A file that is being written, and what it was like when it was last written to.
+/// A file that is being written.
 pub(crate) struct Writing {
     file: File,
-    pub(crate) path: Vec<u8>,
-    pub(crate) metadata: Metadata,
+    path: Vec<u8>,
     /// Whether there is still a byte of what was there before.
     remnant: bool,
 }
@@ -43,24 +42,21 @@ impl Writing {
                 Err(error) => return Err(failed(error)),
             }
         }
-        self.metadata = self.file.metadata().map_err(failed)?;
         Ok(())
     }
 
-    /// Takes away what was there before, but for a byte that is written over. Some filesystems (btrfs) bring a file that was once emptied to the disk
+    /// Takes away the `length` that was there before, but for a byte that is written over. Some filesystems (btrfs) bring a file that was once emptied to the disk
     /// when it is closed, which takes as long as writing it did; one that is written again and again would go there every time.
-    fn shorten(&mut self) -> std::io::Result<()> {
-        self.remnant = self.metadata.len() > 1;
+    fn shorten(&mut self, length: u64) -> std::io::Result<()> {
+        self.remnant = length > 1;
         self.file.set_len(self.remnant.into())
     }
 
-    /// Closes the file: from now on it can be executed. May take as long as writing.
+    /// Closes the file, from when on it can be executed, and says what it is like. May take as long as writing.
     pub(crate) fn close(mut self) -> Result<(Vec<u8>, Metadata), Failure> {
-        if std::mem::take(&mut self.remnant) {
-            let emptied = self.file.set_len(0).and_then(|()| self.file.metadata());
-            self.metadata = emptied.map_err(|error| refused(&self.path, &error))?;
-        }
-        Ok((std::mem::take(&mut self.path), self.metadata.clone()))
+        let emptied = if std::mem::take(&mut self.remnant) { self.file.set_len(0) } else { Ok(()) };
+        let metadata = emptied.and_then(|()| self.file.metadata()).map_err(|error| refused(&self.path, &error))?;
+        Ok((std::mem::take(&mut self.path), metadata))
     }
 }
 
@@ -101,9 +97,9 @@ pub(crate) fn open_for_writing(actor: &Actor, path: &[u8], options: &WriteOption
     if let Some(offset) = options.offset {
         file.seek(SeekFrom::Start(offset)).map_err(failed)?;
     }
-    let mut writing = Writing { file, path: path.to_vec(), metadata, remnant: false };
+    let mut writing = Writing { file, path: path.to_vec(), remnant: false };
     if shorten {
-        writing.shorten().map_err(failed)?;
+        writing.shorten(metadata.len()).map_err(failed)?;
     }
     Ok(writing)
 }
