@@ -92,9 +92,7 @@ pub(crate) async fn a_slot_that_is_used_again_has_nothing_of_before(class: Isola
     lab.host.settle().await;
     let next = lab.create(class, &spec).await.unwrap();
     let now = lab.host.record(&spec.id).await.unwrap().unwrap();
-    while !scene.internet.seen().iter().any(|line| line.starts_with("cut ")) {
-        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
-    }
+    assert!(scene.internet.sees(|line| line.starts_with("cut ")).await, "its connection goes with it");
     // The proxy may take the call; what counts is whether the other side answers.
     let reach = "import socket\ntry:\n  s = socket.create_connection(('203.0.113.10', 80), 5); s.sendall(b'GET / HTTP/1.1\\r\\nHost: x\\r\\n\\r\\n')\n  print('reached' if b' 200 ' in s.recv(999) else 'refused')\nexcept OSError: print('refused')";
     let run = |guest| async move { belljar_testkit::run(guest, &["/usr/bin/python3", "-c", reach]).await.text() };

@@ -38,6 +38,13 @@ fn java(place: &Path) -> PathBuf {
     packed
 }
 
+/// Where this machine has its Go program, asked as set-up asks.
+fn rclone() -> PathBuf {
+    let asked = Command::new("sh").args(["-c", "command -v rclone"]).output().unwrap();
+    assert!(asked.status.success(), "there is no rclone here: run scripts/setup");
+    PathBuf::from(String::from_utf8(asked.stdout).unwrap().trim_end())
+}
+
 #[test]
 fn every_kind_of_program_trusts_who_reads_its_tls() {
     block_on(async {
@@ -51,7 +58,7 @@ fn every_kind_of_program_trusts_who_reads_its_tls() {
                 assert!(scene.cli(&["cp", from.to_str().unwrap(), &format!("{sandbox}:{to}")], "").status.success());
             };
             put(&java, "/tmp/java.tar");
-            put(Path::new("/usr/bin/rclone"), "/tmp/rclone");
+            put(&rclone(), "/tmp/rclone");
             put(Path::new("/etc/ssl/certs/java/cacerts"), "/tmp/cacerts");
             let script = "tar -C /tmp -xf /tmp/java.tar && sudo install -D -m 644 /tmp/cacerts /etc/ssl/certs/java/cacerts";
             let told = scene.shell(&sandbox, script).await;
