@@ -7,7 +7,8 @@ use std::sync::Arc;
 
 use crate::address::masked;
 use crate::document::{HeaderRule, NetworkLimits, Policy, Protocol, Rule, Scheme, SecretRule, Stance};
-use crate::table::Table;
+use crate::port_set::PortSet;
+use crate::table::{Reference, Table};
 use crate::{NamePattern, Operator, PathPattern, PolicyError, PortRange, plain_address};
 
 /// A rule, as far as it is not about whom.
@@ -16,14 +17,13 @@ pub(crate) struct CompiledRule {
     pub(crate) id: Option<Box<str>>,
     /// Its place in its list, for rules without an id.
     pub(crate) place: u32,
-    shape: u32,
     pub(crate) allows: bool,
 }
 
 /// What rules share: most of a long list differ in their hosts only.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Shape {
-    pub(crate) ports: Vec<PortRange>,
+    pub(crate) ports: PortSet,
     pub(crate) protocol: Protocol,
     pub(crate) scheme: Option<Scheme>,
     pub(crate) methods: Vec<String>,
@@ -42,9 +42,11 @@ impl Shape {
 pub struct Compiled {
     pub(crate) stance: Stance,
     pub(crate) names: Table,
-    networks: HashMap<(u8, IpAddr), Vec<u32>>,
+    networks: HashMap<(u8, IpAddr), Vec<Reference>>,
     prefixes: [BTreeSet<u8>; 2],
-    pub(crate) rules: Vec<CompiledRule>,
+    /// Those that allow come before those that deny.
+    rules: Vec<CompiledRule>,
+    allowing: u32,
     shapes: Vec<Shape>,
     pub(crate) operator: Arc<Operator>,
     limits: NetworkLimits,
@@ -61,7 +63,7 @@ impl Compiled {
         let network = policy.network.unwrap_or_default();
         let mut known: HashMap<Shape, u32> = HashMap::new();
         let (mut rules, mut shapes) = (Vec::new(), Vec::new());
-        let mut networks: HashMap<(u8, IpAddr), Vec<u32>> = HashMap::new();
+        let mut networks: HashMap<(u8, IpAddr), Vec<Reference>> = HashMap::new();
         let mut rows = Vec::new();
         for (allows, list) in [(true, &network.allow), (false, &network.deny)] {
             for (place, rule) in list.iter().enumerate() {
@@ -70,26 +72,23 @@ impl Compiled {
                     shapes.push(shape.clone());
                     number(shapes.len() - 1)
                 });
-                let index = number(rules.len());
-                rules.push(CompiledRule { id: rule.id.as_deref().map(Into::into), place: number(place), shape, allows });
+                let reference = Reference { rule: number(rules.len()), shape };
+                rules.push(CompiledRule { id: rule.id.as_deref().map(Into::into), place: number(place), allows });
                 for host in &rule.hosts {
                     match host {
-                        NamePattern::Exact(name) => rows.push((name.as_str(), false, index)),
-                        NamePattern::Below(name) => rows.push((name.as_str(), true, index)),
+                        NamePattern::Exact(name) => rows.push((name.as_str(), false, reference)),
+                        NamePattern::Below(name) => rows.push((name.as_str(), true, reference)),
                         NamePattern::Set(_) => {}
                     }
                 }
                 for cidr in &rule.cidrs {
-                    networks.entry((cidr.prefix(), cidr.address())).or_default().push(index);
+                    networks.entry((cidr.prefix(), cidr.address())).or_default().push(reference);
                 }
             }
         }
         let of_family = |v4: bool| networks.keys().filter(|(_, address)| address.is_ipv4() == v4).map(|(prefix, _)| *prefix).collect();
-        let exact: BTreeSet<&str> = rows
-            .iter()
-            .filter(|(_, below, rule)| !below && rules.get(*rule as usize).is_some_and(|rule: &CompiledRule| rule.allows))
-            .map(|row| row.0)
-            .collect();
+        let allowing = number(network.allow.len());
+        let exact: BTreeSet<&str> = rows.iter().filter(|(_, below, found)| !below && found.rule < allowing).map(|row| row.0).collect();
         let exact_names = exact.into_iter().map(Into::into).collect();
         let prefixes = [of_family(true), of_family(false)];
         let names = Table::build(rows);
@@ -104,6 +103,7 @@ impl Compiled {
             networks,
             prefixes,
             rules,
+            allowing,
             shapes,
             operator: Arc::clone(operator),
             limits: network.limits.unwrap_or_default(),
@@ -154,13 +154,20 @@ impl Compiled {
         self.operator.reachable.iter().any(|network| network.contains(address))
     }
 
-    pub(crate) fn shape(&self, rule: &CompiledRule) -> &Shape {
-        static NOTHING: Shape =
-            Shape { ports: Vec::new(), protocol: Protocol::Tcp, scheme: None, methods: Vec::new(), paths: Vec::new(), inspect: false };
-        self.shapes.get(rule.shape as usize).unwrap_or(&NOTHING)
+    /// Whether a rule allows or denies; told without reading it.
+    pub(crate) fn allows(&self, found: Reference) -> bool {
+        found.rule < self.allowing
     }
 
-    pub(crate) fn rules_for_address(&self, address: IpAddr, mut each: impl FnMut(u32)) {
+    pub(crate) fn rule(&self, found: Reference) -> Option<&CompiledRule> {
+        self.rules.get(found.rule as usize)
+    }
+
+    pub(crate) fn shape(&self, found: Reference) -> Option<&Shape> {
+        self.shapes.get(found.shape as usize)
+    }
+
+    pub(crate) fn rules_for_address(&self, address: IpAddr, mut each: impl FnMut(Reference)) {
         let address = plain_address(address);
         let [v4, v6] = &self.prefixes;
         for prefix in if address.is_ipv4() { v4 } else { v6 } {
@@ -177,7 +184,7 @@ fn shape_of(rule: &Rule, allows: bool) -> Shape {
         (false, false) => rule.ports.clone(),
     };
     let Rule { protocol, scheme, inspect, .. } = *rule;
-    Shape { ports, protocol, scheme, methods: rule.methods.clone(), paths: rule.paths.clone(), inspect }
+    Shape { ports: PortSet::new(&ports), protocol, scheme, methods: rule.methods.clone(), paths: rule.paths.clone(), inspect }
 }
 
 /// The document is bounded far below this.

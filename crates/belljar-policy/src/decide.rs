@@ -8,6 +8,7 @@ use std::net::IpAddr;
 
 use crate::compile::{Compiled, CompiledRule, Shape};
 use crate::document::{Protocol, Scheme, Stance};
+use crate::table::Reference;
 use crate::{HostName, PortRange, plain_path};
 
 /// Where something is to go.
@@ -119,8 +120,8 @@ pub fn decide<'p>(policy: &'p Compiled, request: &Request<'_>) -> Verdict<'p> {
     let mut search =
         Search { policy, request, path: PathState::Unknown, denied: None, allowed: None, near: None, inspect: false, free: false };
     match request.to {
-        Destination::Name(name) => policy.names.matching(name.as_str(), |rule| search.consider(rule)),
-        Destination::Address(address) => policy.rules_for_address(address, |rule| search.consider(rule)),
+        Destination::Name(name) => policy.names.matching(name.as_str(), |found| search.consider(found)),
+        Destination::Address(address) => policy.rules_for_address(address, |found| search.consider(found)),
     }
     if let Some(rule) = search.denied {
         return denied(Some(rule), Reason::Rule);
@@ -141,12 +142,11 @@ pub fn decide<'p>(policy: &'p Compiled, request: &Request<'_>) -> Verdict<'p> {
 /// Whether a name may be looked up at all: some rule allows something of it.
 pub fn resolvable(policy: &Compiled, name: &HostName) -> bool {
     let (mut allowed, mut denied) = (policy.stance == Stance::Allow, false);
-    policy.names.matching(name.as_str(), |index| {
-        let Some(rule) = policy.rules.get(index as usize) else { return };
-        let shape = policy.shape(rule);
-        let everything = !shape.has_conditions() && shape.ports.iter().any(|range| range.covers(&PortRange::ALL));
-        allowed |= rule.allows;
-        denied |= !rule.allows && everything;
+    policy.names.matching(name.as_str(), |found| {
+        let Some(shape) = policy.shape(found) else { return };
+        let everything = !shape.has_conditions() && shape.ports.covers(&PortRange::ALL);
+        allowed |= policy.allows(found);
+        denied |= !policy.allows(found) && everything;
     });
     allowed && !denied
 }
@@ -178,17 +178,17 @@ struct Search<'p, 'r> {
 }
 
 impl Search<'_, '_> {
-    fn consider(&mut self, index: u32) {
-        let Some(rule) = self.policy.rules.get(index as usize) else { return };
-        let shape = self.policy.shape(rule);
+    fn consider(&mut self, found: Reference) {
+        let (Some(rule), Some(shape)) = (self.policy.rule(found), self.policy.shape(found)) else { return };
+        let allows = self.policy.allows(found);
         let mismatch = if shape.protocol != self.request.protocol {
             Some(Reason::Protocol)
-        } else if !shape.ports.iter().any(|range| range.contains(self.request.port)) {
+        } else if !shape.ports.contains(self.request.port) {
             Some(Reason::Port)
         } else {
-            self.http_mismatch(rule, shape)
+            self.http_mismatch(allows, shape)
         };
-        match (mismatch, rule.allows) {
+        match (mismatch, allows) {
             (Some(_), false) => {}
             (Some(reason), true) => {
                 let closer = self.near.is_none_or(|(_, before)| rank(reason) > rank(before));
@@ -207,10 +207,10 @@ impl Search<'_, '_> {
         }
     }
 
-    fn http_mismatch(&mut self, rule: &CompiledRule, shape: &Shape) -> Option<Reason> {
+    fn http_mismatch(&mut self, allows: bool, shape: &Shape) -> Option<Reason> {
         let http = self.request.http?;
         // Methods are told apart by case, and some servers do not: what may be meant by a denial is denied.
-        let same = |method: &String| method == http.method || (!rule.allows && method.eq_ignore_ascii_case(http.method));
+        let same = |method: &String| method == http.method || (!allows && method.eq_ignore_ascii_case(http.method));
         if !shape.methods.is_empty() && !shape.methods.iter().any(same) {
             return Some(Reason::Method);
         }
@@ -223,7 +223,7 @@ impl Search<'_, '_> {
         let matches = match &self.path {
             PathState::Known(Some(path)) => shape.paths.iter().any(|pattern| pattern.matches(path)),
             // What cannot be told apart is taken for the worse.
-            PathState::Known(None) | PathState::Unknown => !rule.allows,
+            PathState::Known(None) | PathState::Unknown => !allows,
         };
         (!matches).then_some(Reason::Path)
     }

@@ -23,6 +23,7 @@ mod name;
 mod operator;
 mod parse;
 mod path;
+mod port_set;
 mod ports;
 mod profiles;
 mod quantity;

@@ -4,75 +4,92 @@
 //! question costs one probe a label. The hash is keyed: a guest that chooses names cannot aim them at one place.
 //!
 //! With so many tables none is in a cache, so what counts is how often memory is waited for: the probes of all labels go out before any is looked
-//! at, and a name's only rule is found where the name is.
+//! at, and a name's only rule stands in front of the name, with its shape.
 
 use std::hash::{BuildHasher, RandomState};
 
 /// Labels whose probes go out together; hardly a name has more.
 const TOGETHER: usize = 8;
 
-#[derive(Debug, Clone, Copy)]
-struct Entry {
-    name: u32,
-    /// The rule, if there is one; else where its rules begin.
-    refs: u32,
-    count: u32,
-    length: u8,
-    below: bool,
+/// A rule by its number, and what it is like: whoever has found it need not read the rule itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Reference {
+    pub(crate) rule: u32,
+    pub(crate) shape: u32,
 }
 
 #[derive(Debug)]
 pub(crate) struct Table {
     seed: u64,
-    /// Upper half: part of the hash; lower half: index of the entry and one; 0 is empty. A power of two of them.
+    /// Upper half: part of the hash; lower half: where the entry begins and one; 0 is empty. A power of two of them.
     slots: Box<[u64]>,
-    entries: Box<[Entry]>,
-    names: Box<[u8]>,
-    refs: Box<[u32]>,
+    /// Each an [`Entry`] with its name behind it.
+    entries: Box<[u8]>,
+    /// The rules of names that have several.
+    more: Box<[Reference]>,
+}
+
+/// What stands in front of a name.
+struct Entry {
+    /// How many rules it has.
+    count: u32,
+    /// The rule, if it is the only one; else `rule` is where its rules begin among `more`.
+    first: Reference,
+    below: bool,
+    length: u8,
+}
+
+impl Entry {
+    const BYTES: usize = 14;
+
+    fn write(&self, to: &mut Vec<u8>) {
+        for number in [self.count, self.first.rule, self.first.shape] {
+            to.extend_from_slice(&number.to_ne_bytes());
+        }
+        to.extend_from_slice(&[u8::from(self.below), self.length]);
+    }
+
+    /// The entry that begins here, and its name.
+    fn read(from: &[u8]) -> Option<(Self, &[u8])> {
+        let (head, rest) = from.split_first_chunk::<{ Self::BYTES }>()?;
+        let [c0, c1, c2, c3, r0, r1, r2, r3, s0, s1, s2, s3, below, length] = *head;
+        let first = Reference { rule: u32::from_ne_bytes([r0, r1, r2, r3]), shape: u32::from_ne_bytes([s0, s1, s2, s3]) };
+        let entry = Self { count: u32::from_ne_bytes([c0, c1, c2, c3]), first, below: below != 0, length };
+        Some((entry, rest.get(..usize::from(length))?))
+    }
 }
 
 impl Table {
-    /// From names, whether what is below them is meant, and the number of the rule.
-    pub(crate) fn build(mut rows: Vec<(&str, bool, u32)>) -> Self {
+    /// From names, whether what is below them is meant, and the rule.
+    pub(crate) fn build(mut rows: Vec<(&str, bool, Reference)>) -> Self {
         rows.sort_unstable();
         rows.dedup();
         let seed = RandomState::new().hash_one(0u64);
-        let (mut entries, mut names, mut refs): (Vec<Entry>, Vec<u8>, Vec<u32>) = (Vec::new(), Vec::new(), Vec::new());
-        let mut previous: Option<(&str, bool)> = None;
-        for (name, below, rule) in rows {
-            if previous != Some((name, below)) {
-                let length = u8::try_from(name.len()).unwrap_or(u8::MAX);
-                entries.push(Entry { name: index(names.len()), refs: 0, count: 0, length, below });
-                names.extend_from_slice(name.as_bytes());
-                previous = Some((name, below));
-            }
-            let Some(entry) = entries.last_mut() else { continue };
-            entry.count += 1;
-            match entry.count {
-                1 => entry.refs = rule,
-                2 => {
-                    let first = std::mem::replace(&mut entry.refs, index(refs.len()));
-                    refs.extend([first, rule]);
-                }
-                _ => refs.push(rule),
-            }
-        }
-        let mut slots = vec![0; (entries.len() * 2).next_power_of_two().max(2)];
+        let groups: Vec<_> = rows.chunk_by(|one, next| (one.0, one.1) == (next.0, next.1)).collect();
+        let mut slots = vec![0; (groups.len() * 2).next_power_of_two().max(2)];
         let mask = slots.len() - 1;
-        for (number, entry) in entries.iter().enumerate() {
-            let start = entry.name as usize;
-            let hash = finish(fold(seed, &names[start..start + usize::from(entry.length)]), entry.below);
+        let (mut entries, mut more) = (Vec::new(), Vec::new());
+        for group in groups {
+            let [(name, below, only), others @ ..] = group else { continue };
+            let first = if others.is_empty() { *only } else { Reference { rule: index(more.len()), shape: 0 } };
+            if !others.is_empty() {
+                more.extend(group.iter().map(|row| row.2));
+            }
+            let hash = finish(fold(seed, name.as_bytes()), *below);
             let mut place = hash as usize & mask;
             while slots[place] != 0 {
                 place = (place + 1) & mask;
             }
-            slots[place] = (hash & TAG) | u64::from(index(number + 1));
+            slots[place] = (hash & TAG) | u64::from(index(entries.len() + 1));
+            let length = u8::try_from(name.len()).unwrap_or(u8::MAX);
+            Entry { count: index(group.len()), first, below: *below, length }.write(&mut entries);
+            entries.extend_from_slice(name.as_bytes());
         }
-        Self { seed, slots: slots.into(), entries: entries.into(), names: names.into(), refs: refs.into() }
+        Self { seed, slots: slots.into(), entries: entries.into(), more: more.into() }
     }
 
     /// Hands over the rules for a name: those for the name itself, then those for what is below each of its suffixes.
-    pub(crate) fn matching(&self, name: &str, mut each: impl FnMut(u32)) {
+    pub(crate) fn matching(&self, name: &str, mut each: impl FnMut(Reference)) {
         let bytes = name.as_bytes();
         let mut hash = self.seed;
         let (mut probes, mut count) = ([Probe::default(); TOGETHER], 0);
@@ -94,7 +111,7 @@ impl Table {
         hash: u64,
         start: usize,
         name: &[u8],
-        each: &mut impl FnMut(u32),
+        each: &mut impl FnMut(Reference),
     ) {
         if *count == TOGETHER {
             self.look_at(probes, name, each);
@@ -107,13 +124,14 @@ impl Table {
         }
     }
 
-    fn look_at(&self, probes: &[Probe], name: &[u8], each: &mut impl FnMut(u32)) {
+    fn look_at(&self, probes: &[Probe], name: &[u8], each: &mut impl FnMut(Reference)) {
         for probe in probes.iter().filter(|probe| probe.first != 0) {
             let suffix = name.get(probe.start..).unwrap_or_default();
             match self.find(probe, suffix, probe.start != 0) {
-                Some(entry) if entry.count == 1 => each(entry.refs),
+                Some(entry) if entry.count == 1 => each(entry.first),
                 Some(entry) => {
-                    let rules = self.refs.get(entry.refs as usize..(entry.refs + entry.count) as usize);
+                    let start = entry.first.rule as usize;
+                    let rules = self.more.get(start..start + entry.count as usize);
                     rules.unwrap_or_default().iter().for_each(|rule| each(*rule));
                 }
                 None => {}
@@ -121,14 +139,14 @@ impl Table {
         }
     }
 
-    fn find(&self, probe: &Probe, name: &[u8], below: bool) -> Option<&Entry> {
+    fn find(&self, probe: &Probe, name: &[u8], below: bool) -> Option<Entry> {
         let mask = self.slots.len() - 1;
         let (mut place, mut slot) = (probe.hash as usize & mask, probe.first);
         while slot != 0 {
             if slot & TAG == probe.hash & TAG
-                && let Some(entry) = self.entries.get((slot as u32 - 1) as usize)
+                && let Some((entry, found)) = self.entries.get((slot as u32 - 1) as usize..).and_then(Entry::read)
                 && entry.below == below
-                && self.names.get(entry.name as usize..entry.name as usize + usize::from(entry.length)) == Some(name)
+                && found == name
             {
                 return Some(entry);
             }
@@ -173,16 +191,20 @@ mod tests {
 
     #[test]
     fn a_name_finds_itself_and_what_stands_above_it() {
+        let row = |name, below, rule| (name, below, Reference { rule, shape: rule + 10 });
         let table = Table::build(vec![
-            ("a.test", false, 1),
-            ("a.test", true, 2),
-            ("b.a.test", false, 3),
-            ("a.test", false, 4),
-            ("b.a.test", true, 5),
+            row("a.test", false, 1),
+            row("a.test", true, 2),
+            row("b.a.test", false, 3),
+            row("a.test", false, 4),
+            row("b.a.test", true, 5),
         ]);
         let ask = |name: &str| {
             let mut found = Vec::new();
-            table.matching(name, |rule| found.push(rule));
+            table.matching(name, |found_one| {
+                assert_eq!(found_one.shape, found_one.rule + 10);
+                found.push(found_one.rule);
+            });
             found.sort_unstable();
             found
         };
@@ -191,7 +213,7 @@ mod tests {
         assert_eq!(ask("c.b.a.test"), [2, 5]);
         assert!(ask("xa.test").is_empty());
         assert!(ask("test").is_empty());
-        Table::build(Vec::new()).matching("x", |rule| panic!("found {rule} in nothing"));
+        Table::build(Vec::new()).matching("x", |rule| panic!("found {rule:?} in nothing"));
         let deep = format!("{}a.test", "x.".repeat(40));
         assert_eq!(ask(&deep), [2], "more labels than are asked about together");
     }
