@@ -73,23 +73,13 @@ impl Head {
         Ok(Self { file, path })
     }
 
-    /// Signs and writes where the log ends.
-    pub(crate) fn write(&self, key: &SigningKey, project: &ProjectId, end: &End, at: Timestamp) -> Result<Checkpoint, AuditError> {
-        let signature = key.sign(&signed_text(project, end.sequence, &end.hash, at));
-        let checkpoint = Checkpoint {
-            project: project.clone(),
-            sequence: end.sequence,
-            hash: end.hash.clone(),
-            at,
-            public_key: key.public().to_owned(),
-            signature,
-        };
-        let mut sector = serde_json::to_vec(&checkpoint).map_err(|error| AuditError::Encode(error.into()))?;
+    /// Writes where the log ends.
+    pub(crate) fn write(&self, checkpoint: &Checkpoint) -> Result<(), AuditError> {
+        let mut sector = serde_json::to_vec(checkpoint).map_err(|error| AuditError::Encode(error.into()))?;
         sector.resize(SIZE - 1, b' ');
         sector.push(b'\n');
         let failed = |source| AuditError::Disk { operation: "write the head of", path: self.path.clone(), source };
-        self.file.write_all_at(&sector, 0).map_err(failed)?;
-        Ok(checkpoint)
+        self.file.write_all_at(&sector, 0).map_err(failed)
     }
 
     /// Puts it on the disk: when a log is made, and when a segment is full.
@@ -116,6 +106,14 @@ pub(crate) fn read(directory: &Path) -> Result<Result<Option<Checkpoint>, String
         }
         Ok(checkpoint) => check_signature(&checkpoint).map(|()| Some(checkpoint)),
     })
+}
+
+/// Signs for all of a log up to here.
+pub(crate) fn sign(key: &SigningKey, project: &ProjectId, end: &End) -> Checkpoint {
+    let at = Timestamp::now();
+    let signature = key.sign(&signed_text(project, end.sequence, &end.hash, at));
+    let (project, hash, public_key) = (project.clone(), end.hash.clone(), key.public().to_owned());
+    Checkpoint { project, sequence: end.sequence, hash, at, public_key, signature }
 }
 
 /// Whether a checkpoint was signed by the key it names. Whether that is the right key is for whoever asks to know.

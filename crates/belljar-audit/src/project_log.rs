@@ -65,7 +65,7 @@ impl ProjectLog {
 
     fn begin(root: &Path, directory: PathBuf, project: &ProjectId, key: &SigningKey, head: Head) -> Result<Self, AuditError> {
         let end = End::of_nothing(project);
-        head.write(key, project, &end, Timestamp::now())?;
+        head.write(&head::sign(key, project, &end))?;
         head.sync()?;
         let segment = Segment::open(&directory, 1, 0)?;
         segment::sync_directory(root)?;
@@ -106,7 +106,7 @@ impl ProjectLog {
     pub(crate) fn append(&mut self, key: &SigningKey, events: Vec<AuditEvent>) -> Result<(), AuditError> {
         if self.segment.is_full() {
             self.segment.cut()?;
-            self.sign(key)?;
+            self.head.write(&head::sign(key, &self.project, &self.end))?;
             self.head.sync()?;
             self.segment = Segment::open(&self.directory, self.end.sequence + 1, 0)?;
         }
@@ -121,17 +121,17 @@ impl ProjectLog {
         Ok(())
     }
 
-    /// Brings what was written to the disk, and then signs for it: the head is never ahead of the disk.
+    /// Brings what was written to the disk, and signs for it. The signature is made while the disk works, and written when it is done: the head is
+    /// never ahead of the disk.
     pub(crate) fn settle(&self, key: &SigningKey) -> Result<Checkpoint, AuditError> {
+        self.segment.begin_sync();
+        let checkpoint = head::sign(key, &self.project, &self.end);
         self.segment.sync()?;
-        self.sign(key)
+        self.head.write(&checkpoint)?;
+        Ok(checkpoint)
     }
 
     pub(crate) fn sequence(&self) -> u64 {
         self.end.sequence
-    }
-
-    fn sign(&self, key: &SigningKey) -> Result<Checkpoint, AuditError> {
-        self.head.write(key, &self.project, &self.end, Timestamp::now())
     }
 }

@@ -8,6 +8,7 @@ use std::fs::{File, OpenOptions};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use belljar_linux::write_out;
 use belljar_ports::AuditError;
 
 /// How much room is made at a time.
@@ -57,6 +58,11 @@ impl Segment {
         self.file.write_all_at(lines, self.length).map_err(failed("write to"))?;
         self.length = end;
         Ok(())
+    }
+
+    /// Sends the last of its lines on their way to the disk, which [`Self::sync`] then waits for.
+    pub(crate) fn begin_sync(&self) {
+        write_out::begin(&self.file, self.length.saturating_sub(1), 1);
     }
 
     pub(crate) fn sync(&self) -> Result<(), AuditError> {

@@ -29,3 +29,4 @@ pub mod resolve;
 pub mod rlimit;
 pub mod seccomp;
 pub mod shim;
+pub mod write_out;
