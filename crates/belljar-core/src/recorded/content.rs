@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use belljar_ports::{ByteStream, OutputStream};
 use belljar_types::{AuditAction, ContentDigest, Offsets, OutputEvent, ProcessId, StreamKind, hex};
@@ -15,9 +16,11 @@ use super::Witness;
 /// Pieces of a file on their way to be digested.
 const AHEAD: usize = 8;
 /// How much of a file may wait to be digested until it is at its end, and how much of all files together. What is more is digested at once.
-const LATER: usize = 4 << 20;
+const LATER: usize = 8 << 20;
 const ALL_LATER: usize = 64 << 20;
 static ROOM: Semaphore = Semaphore::const_new(ALL_LATER);
+/// How long it is left alone then: whoever was answered often asks for something else at once, and would share the processor with it.
+const PAUSE: Duration = Duration::from_millis(20);
 /// Digesting this much takes no longer than anything else.
 const SMALL: usize = 64 << 10;
 
@@ -128,6 +131,9 @@ impl Digester {
     pub(super) async fn tell(self, witness: &Witness, mut done: AuditAction) {
         let (small, teller) = (self.bytes.load(Ordering::Relaxed) <= SMALL, witness.clone());
         let tell = async move {
+            if !small {
+                tokio::time::sleep(PAUSE).await;
+            }
             if let AuditAction::File { content, .. } = &mut done {
                 *content = self.so_far().await;
             }

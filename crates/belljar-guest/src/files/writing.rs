@@ -1,4 +1,8 @@
 //! Writing files in place.
+//!
+//! A file that is written anew is written over from its beginning and then cut to its new length. To empty it first costs as much again as writing
+//! it (btrfs, 4 MiB that are in memory: 3 ms to write over, 6 to empty and write), shows readers an empty file, and makes btrfs bring it to the disk
+//! when it is closed.
 
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::{IoSlice, Seek, SeekFrom, Write};
@@ -13,59 +17,60 @@ use rustix::process::{Gid, Uid};
 use super::tree::{content_metadata, make_directories, open_flags};
 use super::{Actor, as_os, refused};
 
-/// A longer file is emptied when it is opened: one of the template would first be copied for nothing, and room for it may be short.
-const SHORTENED_AT_MOST: u64 = 16 << 20;
+/// A longer file is emptied when it is opened: one of the template would first be copied for nothing, and room for both may be short.
+const KEPT_AT_MOST: u64 = 16 << 20;
 
 /// A file that is being written.
 pub(crate) struct Writing {
     file: File,
     path: Vec<u8>,
-    /// Whether there is still a byte of what was there before.
-    remnant: bool,
+    /// How far it was written.
+    written: u64,
+    /// Where what was there before ends, if that is to go.
+    before: u64,
 }
 
 impl Writing {
     /// Puts pieces after what was written before.
     pub(crate) fn append(&mut self, pieces: &[Bytes]) -> Result<(), Failure> {
-        let failed = |error: std::io::Error| refused(&self.path, &error);
         let mut slices: Vec<IoSlice<'_>> = pieces.iter().map(|piece| IoSlice::new(piece)).collect();
         let mut rest = slices.as_mut_slice();
         IoSlice::advance_slices(&mut rest, 0);
         while !rest.is_empty() {
             match self.file.write_vectored(rest) {
-                Ok(0) => return Err(failed(std::io::ErrorKind::WriteZero.into())),
+                Ok(0) => return Err(self.failed(&std::io::ErrorKind::WriteZero.into())),
                 Ok(count) => {
-                    self.remnant = false;
+                    self.written += count as u64;
                     IoSlice::advance_slices(&mut rest, count);
                 }
                 Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(failed(error)),
+                Err(error) => return Err(self.failed(&error)),
             }
         }
         Ok(())
     }
 
-    /// Takes away the `length` that was there before, but for a byte that is written over. Some filesystems (btrfs) bring a file that was once emptied to the disk
-    /// when it is closed, which takes as long as writing it did; one that is written again and again would go there every time.
-    fn shorten(&mut self, length: u64) -> std::io::Result<()> {
-        self.remnant = length > 1;
-        self.file.set_len(self.remnant.into())
+    fn failed(&self, error: &std::io::Error) -> Failure {
+        refused(&self.path, error)
+    }
+
+    /// Takes away what is left of what was there before.
+    fn cut(&mut self) -> std::io::Result<()> {
+        let old = std::mem::take(&mut self.before);
+        if old > self.written { self.file.set_len(self.written) } else { Ok(()) }
     }
 
     /// Closes the file, from when on it can be executed, and says what it is like. May take as long as writing.
     pub(crate) fn close(mut self) -> Result<(Vec<u8>, Metadata), Failure> {
-        let emptied = if std::mem::take(&mut self.remnant) { self.file.set_len(0) } else { Ok(()) };
-        let metadata = emptied.and_then(|()| self.file.metadata()).map_err(|error| refused(&self.path, &error))?;
+        let metadata = self.cut().and_then(|()| self.file.metadata()).map_err(|error| self.failed(&error))?;
         Ok((std::mem::take(&mut self.path), metadata))
     }
 }
 
 impl Drop for Writing {
-    /// Nothing came in time, or nothing could be written: then nothing is there.
+    /// Not all came, or not all could be written: then what came is there, and nothing of before.
     fn drop(&mut self) {
-        if self.remnant {
-            let _read_only_now = self.file.set_len(0);
-        }
+        let _read_only_now = self.cut();
     }
 }
 
@@ -78,14 +83,13 @@ pub(crate) fn open_for_writing(actor: &Actor, path: &[u8], options: &WriteOption
         make_directories(parent)?;
     }
     let anew = options.offset.is_none();
-    let shorten =
-        anew && std::fs::metadata(as_os(path)).is_ok_and(|there| there.is_file() && (1..=SHORTENED_AT_MOST).contains(&there.len()));
+    let keep = anew && std::fs::metadata(as_os(path)).is_ok_and(|there| there.is_file() && (1..=KEPT_AT_MOST).contains(&there.len()));
     let mut open = OpenOptions::new();
     open.write(true).mode(options.mode.unwrap_or(0o644)).custom_flags(open_flags());
     if options.create_new {
         open.create_new(true);
     } else {
-        open.create(true).truncate(anew && !shorten);
+        open.create(true).truncate(anew && !keep);
     }
     let mut file = open.open(as_os(path)).map_err(failed)?;
     if options.claim {
@@ -97,9 +101,6 @@ pub(crate) fn open_for_writing(actor: &Actor, path: &[u8], options: &WriteOption
     if let Some(offset) = options.offset {
         file.seek(SeekFrom::Start(offset)).map_err(failed)?;
     }
-    let mut writing = Writing { file, path: path.to_vec(), remnant: false };
-    if shorten {
-        writing.shorten(metadata.len()).map_err(failed)?;
-    }
-    Ok(writing)
+    let before = if keep { metadata.len() } else { 0 };
+    Ok(Writing { file, path: path.to_vec(), written: 0, before })
 }
