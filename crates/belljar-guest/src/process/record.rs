@@ -170,6 +170,17 @@ impl Process {
         Ok(())
     }
 
+    /// Waits until it has ended and the kernel does not know it any more.
+    pub(crate) async fn gone(&self) {
+        loop {
+            let news = self.room.notified();
+            if self.died.get().is_some() {
+                return;
+            }
+            news.await;
+        }
+    }
+
     /// Changes the size of its terminal.
     pub(crate) fn resize(&self, size: PtySize) -> Result<(), Failure> {
         let terminal = self.terminal.as_ref().ok_or_else(|| Failure::refused(25, "the process has no terminal"))?;

@@ -8,6 +8,8 @@ use belljar_types::{Invalid, Offsets, ProcessSpec, PtySize, Signal};
 use super::output;
 use crate::call::{Call, CallError};
 
+/// How long a process that was killed is waited for. Some do not die at once: the kernel is busy for them.
+const DYING_AT_MOST: Duration = Duration::from_secs(2);
 /// Process descriptions that fit in one frame with room to spare.
 const AT_ONCE: usize = 4;
 
@@ -84,7 +86,12 @@ pub(super) async fn close_stdin(call: &mut Call<'_>) -> Result<(), CallError> {
 pub(super) async fn signal(call: &mut Call<'_>) -> Result<(), CallError> {
     let body: SignalProcess = call.body()?;
     let signal = Signal::new(i32::from(body.signal))?;
-    call.agent.processes.find(&body.id)?.signal(signal.number())?;
+    let process = call.agent.processes.find(&body.id)?;
+    process.signal(signal.number())?;
+    if signal == Signal::KILL {
+        // Whoever kills a process expects that it is not there any more.
+        let _too_long = call.wait(tokio::time::timeout(DYING_AT_MOST, process.gone())).await?;
+    }
     call.respond(&()).await
 }
 

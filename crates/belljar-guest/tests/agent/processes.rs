@@ -272,6 +272,19 @@ async fn a_terminal_has_its_size_and_interrupts() {
 }
 
 #[tokio::test]
+async fn a_process_is_gone_when_its_kill_is_answered() {
+    let agent = TestAgent::start().await;
+    for _ in 0..20 {
+        let spec = shell("exec sleep 1000");
+        let pid = agent.client.start(&spec).await.unwrap().pid;
+        agent.client.signal(&spec.id, Signal::KILL).await.unwrap();
+        assert!(!std::path::Path::new(&format!("/proc/{pid}")).exists(), "{pid} is still there");
+        // A second time is no mistake.
+        agent.client.signal(&spec.id, Signal::KILL).await.unwrap();
+    }
+}
+
+#[tokio::test]
 async fn a_deadline_ends_the_process_and_whatever_it_started() {
     let agent = TestAgent::start().await;
     let mark = format!("31{}", std::process::id());
