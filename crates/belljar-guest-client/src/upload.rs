@@ -11,7 +11,8 @@ use futures_util::StreamExt;
 use crate::error::too_slow;
 use crate::exchange::Exchange;
 
-const PIECE: usize = 128 << 10;
+/// As much as the server reads from a client at once: each frame wakes the agent.
+const PIECE: usize = 256 << 10;
 
 /// Sends everything and takes the answer. No piece, and not the answer either, may take longer than `limit`: an agent that only says that it is
 /// still there would keep its caller for ever.
