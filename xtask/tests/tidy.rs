@@ -263,7 +263,7 @@ fn ignored_files_are_nobodys_business() {
 }
 
 #[test]
-fn promises_name_tests_that_exist() {
+fn promises_have_numbers_of_their_own_and_name_tests_that_exist() {
     let fixture = Fixture::new();
     fixture.write("SPEC.md", "| P1.1 | It holds. | none |\n");
     fixture.finds("SPEC.md:1: promise P1.1 names no test");
@@ -271,6 +271,9 @@ fn promises_name_tests_that_exist() {
     fixture.finds("SPEC.md:1: promise P1.1 names the test");
     fixture.write("SPEC.md", "| P1.1 | It holds. | `crates/gone.rs` |\n");
     fixture.finds("SPEC.md:1: promise P1.1 names the test");
+    let row = "| P1.1 | It holds. | `crates/belljar-types/src/lib.rs` |\n";
+    fixture.write("SPEC.md", &row.repeat(2));
+    fixture.finds("SPEC.md:2: there is a promise P1.1 already");
 }
 
 #[test]

@@ -1,7 +1,9 @@
-//! Every numbered promise of `SPEC.md` names a test, and that test exists.
+//! Every numbered promise of `SPEC.md` has a number of its own and names a test, and that test exists.
 //!
 //! A promise is a table row whose first cell is a number like `P3.2`. A test is written in backquotes: `path/of/file.rs::function` or, for
 //! a suite as a whole, `path/of/file`.
+
+use std::collections::HashSet;
 
 use crate::finding::Finding;
 use crate::tree::Tree;
@@ -15,8 +17,12 @@ pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
     let mut add = |line: usize, wrong: String, fix: &str| {
         findings.push(Finding { path: SPEC.to_owned(), line, wrong, why: WHY, fix: fix.to_owned() });
     };
+    let mut known = HashSet::new();
     for (line, row) in spec.lines() {
         let Some(number) = promise_number(row) else { continue };
+        if !known.insert(number) {
+            add(line, format!("there is a promise {number} already"), "give it a number of its own, or drop the one that is told twice");
+        }
         let tests = tests_named_in(row);
         if tests.is_empty() {
             add(line, format!("promise {number} names no test"), "write `path/of/file.rs::function` in its last cell, or drop the promise");
