@@ -123,12 +123,11 @@ impl ProjectLog {
 
     /// Brings what was written to the disk, and signs for it. The signature is made while the disk works, and written when it is done: the head is
     /// never ahead of the disk.
-    pub(crate) fn settle(&self, key: &SigningKey) -> Result<Checkpoint, AuditError> {
+    pub(crate) fn settle(&self, key: &SigningKey) -> Result<(), AuditError> {
         self.segment.begin_sync();
         let checkpoint = head::sign(key, &self.project, &self.end);
         self.segment.sync()?;
-        self.head.write(&checkpoint)?;
-        Ok(checkpoint)
+        self.head.write(&checkpoint)
     }
 
     pub(crate) fn sequence(&self) -> u64 {

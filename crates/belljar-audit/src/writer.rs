@@ -122,7 +122,8 @@ impl Writer {
     fn settle(&mut self, project: &ProjectId) -> Result<(), AuditError> {
         self.unsettled.remove(project);
         if let Some(log) = self.logs.get(project) {
-            let end = log.settle(&self.key)?.sequence;
+            log.settle(&self.key)?;
+            let end = log.sequence();
             self.ends.send_if_modified(|ends| ends.insert(project.clone(), end) != Some(end));
         }
         Ok(())

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use belljar_guest_line::Driven;
-use belljar_guest_protocol::{Frame, FrameKind};
+use belljar_guest_protocol::{Frame, FrameKind, MAX_FRAME};
 use belljar_ports::{ByteStream, GuestError};
 use bytes::Bytes;
 use futures_util::StreamExt;
@@ -11,8 +11,8 @@ use futures_util::StreamExt;
 use crate::error::too_slow;
 use crate::exchange::Exchange;
 
-/// As much as the server reads from a client at once: each frame wakes the agent.
-const PIECE: usize = 256 << 10;
+/// As large as what the agent sends: each frame wakes the other side.
+const PIECE: usize = MAX_FRAME as usize;
 
 /// Sends everything and takes the answer. No piece, and not the answer either, may take longer than `limit`: an agent that only says that it is
 /// still there would keep its caller for ever.

@@ -131,15 +131,18 @@ impl Digester {
     pub(super) async fn tell(self, witness: &Witness, mut done: AuditAction) {
         let (small, teller) = (self.bytes.load(Ordering::Relaxed) <= SMALL, witness.clone());
         let tell = async move {
-            if !small {
-                tokio::time::sleep(PAUSE).await;
-            }
             if let AuditAction::File { content, .. } = &mut done {
                 *content = self.so_far().await;
             }
             teller.note(done).await;
         };
-        if small { tell.await } else { witness.later(tell) }
+        if small {
+            return tell.await;
+        }
+        witness.later(async {
+            tokio::time::sleep(PAUSE).await;
+            tell.await;
+        });
     }
 
     /// What came so far; nothing if the server is stopping.

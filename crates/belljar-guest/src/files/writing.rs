@@ -1,8 +1,8 @@
 //! Writing files in place.
 //!
-//! A file that is written anew is written over from its beginning and then cut to its new length. To empty it first costs as much again as writing
-//! it (btrfs, 4 MiB that are in memory: 3 ms to write over, 6 to empty and write), shows readers an empty file, and makes btrfs bring it to the disk
-//! when it is closed.
+//! A file that is written anew is written over from its beginning and then cut to its new length. To shorten it first costs as much again as writing
+//! it (btrfs, 4 MiB that are in memory: 3 ms to write over, 6 to shorten to a byte and write); to empty it shows readers an empty file besides, and makes
+//! btrfs bring it to the disk when it is closed.
 
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::{IoSlice, Seek, SeekFrom, Write};

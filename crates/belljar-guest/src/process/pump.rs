@@ -44,9 +44,7 @@ pub(super) async fn run(process: Rc<Process>, stream: StreamKind, channel: Rc<Ch
         if room == 0 && process.died.get().is_none() && process.policy.overflow == Overflow::Kill && process.room_in(stream) == 0 {
             process.kill(KillCause::Overflow);
             // The pipe stays open until then, or the writer would die of its closing and not of its judgement.
-            while process.died.get().is_none() {
-                process.room.notified().await;
-            }
+            process.gone().await;
             break;
         }
         let extra = if process.died.get().is_some() && process.policy.overflow == Overflow::Slow { LEFT_IN_PIPE } else { 0 };
