@@ -85,7 +85,7 @@ impl Inner {
             return Err(making.unwanted());
         }
 
-        let (direct_files, its_files) = (self.config.direct_files, files.clone());
+        let (direct_files, its_files, never_rests) = (self.config.direct_files, files.clone(), runsc.never_rests());
         let mut launch = pin!(blocking(move || prepare_and_launch(&reservation, &runsc, &its_files, direct_files)));
         let launched = tokio::select! {
             launched = timeout_at(deadline, &mut launch) => launched,
@@ -105,7 +105,7 @@ impl Inner {
             return Err(failed_start(&id, cgroup, error).await);
         }
 
-        let live = Arc::new(Live::new(&self.host, &record, self.files(&record.id)));
+        let live = Arc::new(Live::new(&self.host, &record, self.files(&record.id), never_rests));
         let answer = async {
             if let Origin::Memory { identity, .. } = &origin {
                 self.tell_who_it_is(&record, identity, &cgroup).await?;

@@ -17,6 +17,7 @@ use tokio::io::unix::AsyncFd;
 use crate::errors::EngineError;
 use crate::launch::Files;
 use crate::live::Live;
+use crate::runsc::Runsc;
 use crate::runtime::{Inner, blocking};
 
 impl Inner {
@@ -31,7 +32,8 @@ impl Inner {
         if let Presence::Ended(reason) = self.presence(&record).await? {
             return Err(RuntimeError::Ended { id: id.clone(), reason, detail: self.files(id).last_words() });
         }
-        let live = Arc::new(Live::new(&self.host, &record, self.files(&record.id)));
+        let never_rests = self.runsc().await.is_ok_and(Runsc::never_rests);
+        let live = Arc::new(Live::new(&self.host, &record, self.files(&record.id), never_rests));
         Ok(self.lives().entry(id.clone()).or_insert(live).clone())
     }
 

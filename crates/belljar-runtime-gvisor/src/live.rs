@@ -1,4 +1,4 @@
-//! What this process keeps for a sandbox that runs: its agent, whose answers are judged by the host's memory kills, and its clock.
+//! What this process keeps for a sandbox that runs: its agent, whose answers are judged by the host's memory kills, its clock and its rest.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,6 +10,7 @@ use tokio::task::AbortHandle;
 
 use crate::attributes::RootAttributes;
 use crate::launch::Files;
+use crate::rest::Rest;
 
 /// A sandbox that this process made or found.
 pub(crate) struct Live {
@@ -19,10 +20,13 @@ pub(crate) struct Live {
     ledger: Arc<OomLedger>,
     asked_to_end: Arc<AtomicBool>,
     clock: Option<AbortHandle>,
+    /// None if its runsc rests by itself.
+    rest: Option<Rest>,
 }
 
 impl Live {
-    pub(crate) fn new(host: &Arc<Host>, record: &Record, files: Files) -> Self {
+    pub(crate) fn new(host: &Arc<Host>, record: &Record, files: Files, never_rests: bool) -> Self {
+        let rest = never_rests.then(|| Rest::new(files.clone(), host.cgroup(&record.id)));
         let attributes = RootAttributes::new(files, host.cgroup(&record.id));
         let Agent { guest, ledger, gate } = host.agent(record, ends_by_memory, Some(Arc::new(attributes)));
         let asked_to_end = Arc::new(AtomicBool::new(false));
@@ -30,7 +34,14 @@ impl Live {
             let (cgroup, asked_to_end) = (host.cgroup(&record.id), asked_to_end.clone());
             tokio::spawn(async move { end_at(moment, cgroup, &asked_to_end).await }).abort_handle()
         });
-        Self { guest, gate, ledger, asked_to_end, clock }
+        Self { guest, gate, ledger, asked_to_end, clock, rest }
+    }
+
+    /// Somebody is about to ask something of it.
+    pub(crate) fn disturb(&self) {
+        if let Some(rest) = &self.rest {
+            rest.disturb();
+        }
     }
 
     /// From now on its end is somebody's wish.

@@ -107,7 +107,9 @@ impl Runtime for GvisorRuntime {
     }
 
     async fn guest(&self, id: &SandboxId) -> Result<Arc<dyn Guest>, RuntimeError> {
-        Ok(self.inner.live(id).await?.guest.clone())
+        let live = self.inner.live(id).await?;
+        live.disturb();
+        Ok(live.guest.clone())
     }
 
     async fn adopt(&self, id: &SandboxId) -> Result<Execution, RuntimeError> {

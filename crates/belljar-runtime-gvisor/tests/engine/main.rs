@@ -5,4 +5,5 @@ mod crash;
 mod life;
 mod limits;
 mod machine;
+mod rest;
 mod speed;
