@@ -23,7 +23,7 @@ use bytes::Bytes;
 use crate::metering::Counts;
 use crate::recording::Recorder;
 use crate::taping::Taping;
-use content::{Digested, digest_file, watch_output};
+use content::{Digested, Reading, digest_file, watch_output, watch_reading};
 pub(crate) use told::Told;
 use tolled::Tolled;
 
@@ -175,9 +175,9 @@ impl Guest for Recorded {
     async fn read_file(&self, path: &GuestPath, range: ByteRange, user: Option<&UserName>) -> Result<FileContent, GuestError> {
         self.witness.note(file("read", Phase::Intent, path)).await;
         let content = self.inner.read_file(path, range, user).await?;
-        let witness = self.witness.clone();
-        let read = file("read", Phase::Done, path);
-        Ok(FileContent { bytes: content::read_to_its_end(content.bytes, witness, read), ..content })
+        let there = content.info.size.saturating_sub(range.offset);
+        let reading = Reading::new(self.witness.clone(), path, range.length.map_or(there, |length| length.min(there)));
+        Ok(FileContent { bytes: watch_reading(content.bytes, reading), ..content })
     }
 
     async fn write_file(&self, path: &GuestPath, options: &WriteOptions, content: ByteStream) -> Result<FileInfo, GuestError> {

@@ -1,8 +1,12 @@
 //! The audit log over HTTP, and output that is fit to be read.
 
-use belljar_testkit::block_on;
+use axum::body::Body;
+use axum::http::{Method, header};
+use belljar_testkit::{block_on, pattern, sha256};
+use http_body_util::BodyExt;
 use serde_json::json;
 
+use crate::files::put;
 use crate::scene::Scene;
 
 #[test]
@@ -44,6 +48,44 @@ fn what_was_done_is_read_checked_and_taken_away() {
         assert!(!ours.to_string().contains(id));
         assert_eq!(scene.ours.get("/v1/audit?kinds=gossip").await.problem(400)["field"], "kinds");
         scene.theirs.delete(&sandbox).await.ok();
+    });
+}
+
+#[test]
+fn what_was_read_is_told_with_its_digest_and_what_was_broken_off_with_how_much_of_it_went() {
+    block_on(async {
+        let ours = &Scene::get().await.ours;
+        let sandbox = ours.sandbox().await;
+        let (content, huge) = (pattern(3_000_000), 64 << 20);
+        put(ours, &format!("{sandbox}/files?path=/tmp/large"), content.clone()).await.ok();
+        ours.run(&sandbox, &format!("truncate -s {huge} /tmp/huge; printf hello > /tmp/small")).await;
+        let read = |name: &str| ours.request(Method::GET, &format!("{sandbox}/files?path=/tmp/{name}"));
+        for request in [read("small"), read("large"), read("large").header(header::RANGE, "bytes=10-19")] {
+            assert!(ours.send(request.body(Body::empty()).unwrap()).await.status.is_success());
+        }
+        let mut broken_off = ours.open(read("huge").body(Body::empty()).unwrap()).await.into_body();
+        assert!(broken_off.frame().await.unwrap().is_ok());
+        drop(broken_off);
+
+        let told = loop {
+            let id = sandbox.rsplit('/').next().unwrap();
+            let list = ours.get(&format!("/v1/audit?sandbox={id}&kinds=file")).await.ok();
+            let events = list["events"].as_array().unwrap().clone();
+            let told: Vec<_> = events.into_iter().filter(|event| event["verb"] == "read" && event["phase"] != "intent").collect();
+            if told.len() == 4 {
+                break told;
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        };
+        let done = |path: &str, bytes: &[u8]| {
+            let content = json!({"bytes": bytes.len(), "sha256": sha256(bytes)});
+            told.iter().any(|event| event["path"] == path && event["phase"] == "done" && event["content"] == content)
+        };
+        assert!(done("/tmp/small", b"hello") && done("/tmp/large", &content) && done("/tmp/large", &content[10..20]), "{told:?}");
+        let failed = told.iter().find(|event| event["phase"] == "failed").unwrap();
+        let went = failed["content"]["bytes"].as_u64().unwrap();
+        assert!(failed["path"] == "/tmp/huge" && went > 0 && went < huge, "{failed}");
+        ours.delete(&sandbox).await.ok();
     });
 }
 

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::scene::{Answer, Client, Lines, Scene};
 
-async fn put(client: &Client, path: &str, body: impl Into<Body>) -> Answer {
+pub(crate) async fn put(client: &Client, path: &str, body: impl Into<Body>) -> Answer {
     client.send(client.request(Method::PUT, path).body(body.into()).unwrap()).await
 }
 

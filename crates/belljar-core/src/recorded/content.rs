@@ -4,14 +4,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use belljar_ports::{ByteStream, OutputStream};
-use belljar_types::{AuditAction, ContentDigest, Offsets, OutputEvent, ProcessId, StreamKind, hex};
+use belljar_ports::{ByteStream, GuestError, OutputStream};
+use belljar_types::{AuditAction, ContentDigest, GuestPath, Offsets, OutputEvent, Phase, ProcessId, StreamKind, hex};
 use bytes::Bytes;
 use futures_util::StreamExt;
 use sha2::{Digest, Sha256};
 use tokio::sync::{Semaphore, mpsc, oneshot};
 
-use super::Witness;
+use super::{Witness, file};
 
 /// Pieces of a file on their way to be digested.
 const AHEAD: usize = 8;
@@ -68,22 +68,67 @@ pub(super) fn watch_output(output: OutputStream, witness: Witness, id: ProcessId
     }))
 }
 
-/// A file that tells the witness when it was read to its end.
-pub(super) fn read_to_its_end(bytes: ByteStream, witness: Witness, done: AuditAction) -> ByteStream {
-    let start = (bytes, Digester::start());
-    Box::pin(futures_util::stream::unfold(start, move |(mut bytes, digester)| {
-        let (witness, done) = (witness.clone(), done.clone());
-        async move {
-            let Some(piece) = bytes.next().await else {
-                digester.tell(&witness, done).await;
-                return None;
-            };
-            if let Ok(piece) = &piece {
-                digester.take(piece).await;
+/// A file that tells the witness how much of it was read, when nobody reads on.
+pub(super) fn watch_reading(bytes: ByteStream, reading: Reading) -> ByteStream {
+    Box::pin(futures_util::stream::unfold((bytes, reading), |(mut bytes, mut reading)| async move {
+        match bytes.next().await {
+            Some(piece) => {
+                reading.see(&piece).await;
+                Some((piece, (bytes, reading)))
             }
-            Some((piece, (bytes, digester)))
+            None => {
+                reading.end().await;
+                None
+            }
         }
     }))
+}
+
+/// A file that is being read. Whoever knows how long it is, as whoever answers over HTTP does, lets go of it after its last byte without asking
+/// whether there are more; so what was read is told when it is dropped, if not before.
+pub(super) struct Reading {
+    digester: Digester,
+    witness: Witness,
+    path: GuestPath,
+    /// How many bytes there are to read.
+    length: u64,
+    failed: bool,
+    told: bool,
+}
+
+impl Reading {
+    pub(super) fn new(witness: Witness, path: &GuestPath, length: u64) -> Self {
+        Self { digester: Digester::start(), witness, path: path.clone(), length, failed: false, told: false }
+    }
+
+    async fn see(&mut self, piece: &Result<Bytes, GuestError>) {
+        match piece {
+            Ok(piece) => self.digester.take(piece).await,
+            Err(_) => self.failed = true,
+        }
+    }
+
+    fn phase(&self, ended: bool) -> Phase {
+        let whole = ended || self.digester.bytes.load(Ordering::Relaxed) as u64 >= self.length;
+        if whole && !self.failed { Phase::Done } else { Phase::Failed }
+    }
+
+    async fn end(&mut self) {
+        self.told = true;
+        let told = file("read", self.phase(true), &self.path);
+        self.digester.clone().tell(&self.witness, told).await;
+    }
+}
+
+impl Drop for Reading {
+    fn drop(&mut self) {
+        if self.told {
+            return;
+        }
+        let (digester, witness) = (self.digester.clone(), self.witness.clone());
+        let told = file("read", self.phase(false), &self.path);
+        self.witness.later(async move { digester.tell(&witness, told).await });
+    }
 }
 
 /// A file on its way in, and how much of it has gone.
