@@ -1,9 +1,9 @@
 """What E2B's Python SDK costs beside the native API, in one sandbox and one run: the same command both ways in turn, and 4 MiB written and read.
 
-Beside the files it measures what nobody can do without: the same calls of the SDK with a peer that does nothing, and a program inside that writes
-the same to the same disk.
+Beside the files it measures what nobody can do without: the same calls of the SDK with a peer that does nothing, with a peer that does nothing but
+keep the bytes in a file on the disk that sandboxes are on, and a program inside that writes the same.
 
-Prints JSON. Needs the SDK's environment variables.
+Prints JSON. Needs the SDK's environment variables, and in BENCH_DISK a directory on that disk.
 """
 
 import http.client
@@ -39,30 +39,63 @@ class Native:
         assert answer["exit_code"] == 0, answer
 
 
+HEAD = b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n"
 WRITTEN = b'[{"name": "data", "path": "/home/user/data", "type": "file"}]'
 
 
-def idle_peer(told):
-    """Takes what is sent and throws it away; gives what is asked for from memory."""
-    listener = socket.create_server(("127.0.0.1", 0))
+class Memory:
+    """Throws away what it is given, and gives from memory."""
+
+    def take(self, piece, offset):
+        pass
+
+    def give(self, connection):
+        connection.sendall(DATA)
+
+
+class Disk:
+    """Writes over a file that is there, as Belljar does, and gives it without a copy."""
+
+    def __init__(self):
+        path = os.path.join(os.environ["BENCH_DISK"], f"bench-{os.getpid()}")
+        self.file = os.open(path, os.O_RDWR | os.O_CREAT)
+        os.unlink(path)
+
+    def take(self, piece, offset):
+        os.pwrite(self.file, piece, offset)
+
+    def give(self, connection):
+        at = 0
+        while at < len(DATA):
+            at += os.sendfile(connection.fileno(), self.file, at, len(DATA) - at)
+
+
+def peer(told, keeper):
+    """Answers the SDK as a server would that does nothing else."""
+    listener, kept = socket.create_server(("127.0.0.1", 0)), keeper()
     told.put(listener.getsockname()[1])
     while True:
-        threading.Thread(target=answer, args=(listener.accept()[0],), daemon=True).start()
+        threading.Thread(target=answer, args=(listener.accept()[0], kept), daemon=True).start()
 
 
-def answer(connection):
+def answer(connection, kept):
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    room = bytearray(1 << 20)
+    room = bytearray(1 << 18)
     while head := connection.recv(1 << 16):
         while b"\r\n\r\n" not in head:
             head += connection.recv(1 << 16)
         fields, begun = head.split(b"\r\n\r\n", 1)
         length = next((int(line.split(b":")[1]) for line in fields.lower().splitlines() if line.startswith(b"content-length:")), 0)
-        left = length - len(begun)
-        while left > 0:
-            left -= connection.recv_into(room, min(left, len(room)))
-        content = DATA if fields.startswith(b"GET") else WRITTEN
-        connection.sendall(b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n" % len(content) + content)
+        done = len(begun)
+        while done < length:
+            got = connection.recv_into(room, min(length - done, len(room)))
+            kept.take(memoryview(room)[:got], done)
+            done += got
+        if fields.startswith(b"GET"):
+            connection.sendall(HEAD % len(DATA))
+            kept.give(connection)
+        else:
+            connection.sendall(HEAD % len(WRITTEN) + WRITTEN)
 
 
 INSIDE = """
@@ -92,16 +125,16 @@ def main():
             into = samples if turn >= WARM_UP else {}
             timed(into, "run true, native API", lambda: native.run(sandbox.sandbox_id, "true"))
             timed(into, "run true, SDK", lambda: sandbox.commands.run("true"))
-        told = multiprocessing.Queue()
-        peer = multiprocessing.Process(target=idle_peer, args=(told,), daemon=True)
-        peer.start()
-        alone = Sandbox.connect(sandbox.sandbox_id, sandbox_url=f"http://127.0.0.1:{told.get()}")
+        told, peers = multiprocessing.Queue(), {}
+        for name, keeper in {"SDK alone": Memory, "SDK and a bare file": Disk}.items():
+            multiprocessing.Process(target=peer, args=(told, keeper), daemon=True).start()
+            peers[name] = Sandbox.connect(sandbox.sandbox_id, sandbox_url=f"http://127.0.0.1:{told.get()}")
         for turn in range(ROUNDS // 4 + WARM_UP):
             into = samples if turn >= WARM_UP else {}
-            timed(into, "write 4 MiB, SDK alone", lambda: alone.files.write("/home/user/data", DATA))
-            timed(into, "read 4 MiB, SDK alone", lambda: alone.files.read("/home/user/data", format="bytes"))
-            timed(into, "write 4 MiB, SDK", lambda: sandbox.files.write("/home/user/data", DATA))
-            read = timed(into, "read 4 MiB, SDK", lambda: sandbox.files.read("/home/user/data", format="bytes"))
+            for name, whom in {**peers, "SDK": sandbox}.items():
+                timed(into, f"write 4 MiB, {name}", lambda: whom.files.write("/home/user/data", DATA))
+                read = timed(into, f"read 4 MiB, {name}", lambda: whom.files.read("/home/user/data", format="bytes"))
+                assert len(read) == len(DATA)
             assert bytes(read) == DATA
         sandbox.files.write("/home/user/inside.py", INSIDE)
         inside = sandbox.commands.run(f"python3 /home/user/inside.py {ROUNDS // 4 + WARM_UP}").stdout.split()
