@@ -10,12 +10,14 @@
 //!      └──────────────────────────────── used ◀───────────────────────────────────┘
 //! ```
 
+use std::collections::HashSet;
 use std::fs;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
 use belljar_linux::cgroup::Cgroup;
+use rustix::io::Errno;
 use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 use tokio::time::timeout;
@@ -107,25 +109,35 @@ impl Sentry {
         blocking(move || sentry.set_now(slack).map_err(|source| EngineError::Sentry { path: sentry.files.pid.clone(), source })).await
     }
 
-    /// For each of its threads; one that is started later has it from the one that starts it.
+    /// For each of its threads. One that is started later has it from the one that starts it, and if that one did not have it yet, is found when all
+    /// are looked at again.
     fn set_now(&self, slack: Slack) -> io::Result<()> {
         let pid = sentry_pid(&self.files)?;
         if !is_member(&self.cgroup, pid) {
             return Err(io::ErrorKind::NotFound.into());
         }
         let nanoseconds = (slack as u32).to_string();
-        for thread in fs::read_dir(format!("/proc/{pid}/task"))? {
-            let of_thread = format!("/proc/{}/timerslack_ns", thread?.file_name().display());
-            match fs::write(of_thread, &nanoseconds) {
-                // It has ended meanwhile.
-                Err(error)
-                    if error.kind() != io::ErrorKind::NotFound && error.raw_os_error() != Some(rustix::io::Errno::SRCH.raw_os_error()) =>
-                {
-                    return Err(error);
+        let mut seen = HashSet::new();
+        loop {
+            let before = seen.len();
+            for thread in fs::read_dir(format!("/proc/{pid}/task"))? {
+                let thread = thread?.file_name();
+                let of_thread = format!("/proc/{}/timerslack_ns", thread.display());
+                if seen.insert(thread) {
+                    unless_ended(fs::write(of_thread, &nanoseconds))?;
                 }
-                _ => {}
+            }
+            if seen.len() == before {
+                return Ok(());
             }
         }
-        Ok(())
+    }
+}
+
+/// A thread that has ended meanwhile needs nothing.
+fn unless_ended(written: io::Result<()>) -> io::Result<()> {
+    match written {
+        Err(error) if error.kind() == io::ErrorKind::NotFound || error.raw_os_error() == Some(Errno::SRCH.raw_os_error()) => Ok(()),
+        other => other,
     }
 }

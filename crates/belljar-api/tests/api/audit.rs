@@ -67,16 +67,17 @@ fn what_was_read_is_told_with_its_digest_and_what_was_broken_off_with_how_much_o
         assert!(broken_off.frame().await.unwrap().is_ok());
         drop(broken_off);
 
-        let told = loop {
+        let mut told = Vec::new();
+        for _ in 0..3000 {
             let id = sandbox.rsplit('/').next().unwrap();
             let list = ours.get(&format!("/v1/audit?sandbox={id}&kinds=file")).await.ok();
-            let events = list["events"].as_array().unwrap().clone();
-            let told: Vec<_> = events.into_iter().filter(|event| event["verb"] == "read" && event["phase"] != "intent").collect();
+            told.clone_from(list["events"].as_array().unwrap());
+            told.retain(|event| event["verb"] == "read" && event["phase"] != "intent");
             if told.len() == 4 {
-                break told;
+                break;
             }
             tokio::time::sleep(std::time::Duration::from_millis(20)).await;
-        };
+        }
         let done = |path: &str, bytes: &[u8]| {
             let content = json!({"bytes": bytes.len(), "sha256": sha256(bytes)});
             told.iter().any(|event| event["path"] == path && event["phase"] == "done" && event["content"] == content)
