@@ -86,6 +86,7 @@ fn crun(scratch: &Path) -> Peer {
     Peer { name: "crun", argv: words(&["unshare", "-m", "/bin/sh", "-c", &script]) }
 }
 
+/// With a `/dev` of its own, as bundles have it: otherwise `crun` makes its devices in the layer, which is the template's.
 fn bundle(rootfs: &Path) -> serde_json::Value {
     serde_json::json!({
         "ociVersion": "1.0.2",
@@ -93,6 +94,7 @@ fn bundle(rootfs: &Path) -> serde_json::Value {
         "process": { "args": ["/bin/true"], "cwd": "/", "env": ["PATH=/usr/bin:/bin"], "user": { "uid": 0, "gid": 0 } },
         "mounts": [
             { "destination": "/proc", "type": "proc", "source": "proc" },
+            { "destination": "/dev", "type": "tmpfs", "source": "tmpfs", "options": ["nosuid", "mode=755"] },
             { "destination": "/tmp", "type": "tmpfs", "source": "tmpfs" }
         ],
         "linux": { "namespaces": [{ "type": "pid" }, { "type": "ipc" }, { "type": "uts" }, { "type": "mount" }, { "type": "network" }] }
