@@ -4,27 +4,36 @@ use axum::body::Body;
 use axum::http::{Method, header};
 use belljar_testkit::{block_on, pattern, sha256};
 use http_body_util::BodyExt;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::files::put;
-use crate::scene::Scene;
+use crate::scene::{Client, Scene};
+
+fn name_of(sandbox: &str) -> &str {
+    sandbox.rsplit('/').next().unwrap()
+}
+
+/// What the log has of these kinds, when it is so many: an end is handed over before it is answered, and may still be on its way to the disk.
+async fn told(client: &Client, sandbox: &str, kinds: &str, events: usize) -> Value {
+    let mut list = json!(null);
+    for _ in 0..500 {
+        list = client.get(&format!("/v1/audit?sandbox={}&kinds={kinds}", name_of(sandbox))).await.ok();
+        if list["events"].as_array().unwrap().len() == events {
+            break;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+    list
+}
 
 #[test]
 fn what_was_done_is_read_checked_and_taken_away() {
     block_on(async {
         let scene = Scene::get().await;
         let sandbox = scene.theirs.sandbox().await;
-        let id = sandbox.rsplit('/').next().unwrap();
+        let id = name_of(&sandbox);
         scene.theirs.post(&format!("{sandbox}/exec"), &json!({"argv": ["echo", "hi"], "env": {"A": "value-of-a"}})).await.ok();
-        // The end is handed over before it is answered, and may still be on its way to the disk.
-        let mut list = json!(null);
-        for _ in 0..500 {
-            list = scene.theirs.get(&format!("/v1/audit?sandbox={id}&kinds=exec_started,exec_ended")).await.ok();
-            if list["events"].as_array().unwrap().len() == 2 {
-                break;
-            }
-            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
-        }
+        let list = told(&scene.theirs, &sandbox, "exec_started,exec_ended", 2).await;
         let events = list["events"].as_array().unwrap();
         assert_eq!((events.len(), &events[0]["argv"]), (2, &json!(["echo", "hi"])));
         assert_eq!((&events[0]["env_names"], &events[1]["exit_code"]), (&json!(["A"]), &json!(0)));
@@ -67,23 +76,17 @@ fn what_was_read_is_told_with_its_digest_and_what_was_broken_off_with_how_much_o
         assert!(broken_off.frame().await.unwrap().is_ok());
         drop(broken_off);
 
-        let mut told = Vec::new();
-        for _ in 0..3000 {
-            let id = sandbox.rsplit('/').next().unwrap();
-            let list = ours.get(&format!("/v1/audit?sandbox={id}&kinds=file")).await.ok();
-            told.clone_from(list["events"].as_array().unwrap());
-            told.retain(|event| event["verb"] == "read" && event["phase"] != "intent");
-            if told.len() == 4 {
-                break;
-            }
-            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
-        }
+        // One write and four reads, each with its intent and its end.
+        let list = told(ours, &sandbox, "file", 10).await;
+        let ends = list["events"].as_array().unwrap().iter().filter(|event| event["verb"] == "read" && event["phase"] != "intent");
+        let ends: Vec<_> = ends.collect();
+        assert_eq!(ends.len(), 4, "{list}");
         let done = |path: &str, bytes: &[u8]| {
             let content = json!({"bytes": bytes.len(), "sha256": sha256(bytes)});
-            told.iter().any(|event| event["path"] == path && event["phase"] == "done" && event["content"] == content)
+            ends.iter().any(|event| event["path"] == path && event["phase"] == "done" && event["content"] == content)
         };
-        assert!(done("/tmp/small", b"hello") && done("/tmp/large", &content) && done("/tmp/large", &content[10..20]), "{told:?}");
-        let failed = told.iter().find(|event| event["phase"] == "failed").unwrap();
+        assert!(done("/tmp/small", b"hello") && done("/tmp/large", &content) && done("/tmp/large", &content[10..20]), "{ends:?}");
+        let failed = ends.iter().find(|event| event["phase"] == "failed").unwrap();
         let went = failed["content"]["bytes"].as_u64().unwrap();
         assert!(failed["path"] == "/tmp/huge" && went > 0 && went < huge, "{failed}");
         ours.delete(&sandbox).await.ok();
@@ -100,7 +103,7 @@ fn output_is_made_fit_to_be_read_on_request_and_always_says_where_it_is_from() {
         let raw = scene.ours.post(&exec, &json!({"command": command})).await.ok();
         assert_eq!((&raw["stdout_encoding"], &raw["stdout_cleaning"]), (&json!("base64"), &json!(null)));
         assert_eq!(raw["provenance"]["trust"], "untrusted");
-        assert_eq!(raw["provenance"]["sandbox"].as_str().unwrap(), sandbox.rsplit('/').next().unwrap());
+        assert_eq!(raw["provenance"]["sandbox"].as_str().unwrap(), name_of(&sandbox));
         let clean = scene.ours.post(&exec, &json!({"command": command, "output": {"mask": ["hunter2-secret"]}})).await.ok();
         assert_eq!((&clean["stdout"], &clean["stdout_encoding"]), (&json!("red *** \u{fffd}"), &json!("utf-8")));
         assert_eq!(clean["stdout_cleaning"], json!({"bytes": 33, "escapes": 3, "masked": 1, "invalid": 1}));

@@ -108,15 +108,15 @@ impl Reading {
         }
     }
 
-    fn phase(&self, ended: bool) -> Phase {
-        let whole = ended || self.digester.bytes.load(Ordering::Relaxed) as u64 >= self.length;
-        if whole && !self.failed { Phase::Done } else { Phase::Failed }
+    /// What became of it; `at_its_end` if there was nothing more.
+    fn outcome(&self, at_its_end: bool) -> AuditAction {
+        let whole = at_its_end || self.digester.bytes.load(Ordering::Relaxed) as u64 >= self.length;
+        file("read", if whole && !self.failed { Phase::Done } else { Phase::Failed }, &self.path)
     }
 
     async fn end(&mut self) {
         self.told = true;
-        let told = file("read", self.phase(true), &self.path);
-        self.digester.clone().tell(&self.witness, told).await;
+        self.digester.clone().tell(&self.witness, self.outcome(true)).await;
     }
 }
 
@@ -125,9 +125,8 @@ impl Drop for Reading {
         if self.told {
             return;
         }
-        let (digester, witness) = (self.digester.clone(), self.witness.clone());
-        let told = file("read", self.phase(false), &self.path);
-        self.witness.later(async move { digester.tell(&witness, told).await });
+        let (digester, witness, outcome) = (self.digester.clone(), self.witness.clone(), self.outcome(false));
+        self.witness.later(async move { digester.tell(&witness, outcome).await });
     }
 }
 
