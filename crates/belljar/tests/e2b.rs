@@ -5,6 +5,8 @@
 
 #[path = "e2b/access.rs"]
 mod access;
+#[path = "e2b/forms.rs"]
+mod forms;
 #[path = "e2b/frames.rs"]
 mod frames;
 #[path = "e2b/wire.rs"]

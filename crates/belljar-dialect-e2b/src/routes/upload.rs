@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
+use std::task::Poll;
 
 use axum::Json;
 use axum::body::Body;
@@ -11,7 +12,8 @@ use axum::response::{IntoResponse, Response};
 use belljar_core::{GuestError, Session};
 use belljar_http::content_type_is;
 use belljar_types::{ByteRange, FileInfo, GuestPath, UserName, WriteOptions, escape_untrusted};
-use futures_util::StreamExt;
+use futures_util::{StreamExt, stream};
+use tokio::sync::Notify;
 
 use super::daemon::{Sandboxed, Shown};
 use super::entries::{absolute, is_denied, root, shown_path};
@@ -21,7 +23,7 @@ use super::signature::FileQuery;
 use crate::dto::{UploadedFile, Uploads};
 use crate::errors::{ApiError, RpcError, sandbox_gone, says_no_such_user};
 use crate::state::E2bState;
-use crate::stream::{Content, Replay, unpacked};
+use crate::stream::{Content, Form, Replay, unpacked};
 use crate::translate::{base_name, guest_path};
 
 const IS_DIRECTORY: i32 = 21;
@@ -112,6 +114,14 @@ fn body_content(body: Body, headers: &HeaderMap, spoiled: &Arc<OnceLock<String>>
     }
 }
 
+fn tell_of_the_end(content: Content, sent: Arc<Notify>) -> Content {
+    let end = stream::poll_fn(move |_| {
+        sent.notify_one();
+        Poll::Ready(None)
+    });
+    content.chain(end).boxed()
+}
+
 struct Upload<'a> {
     session: &'a Session,
     user: Option<&'a UserName>,
@@ -121,20 +131,17 @@ struct Upload<'a> {
 impl Upload<'_> {
     async fn store_form(&self, headers: &HeaderMap, path: Option<&str>, content: Content) -> Result<Uploads, FileError> {
         let kind = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
-        let boundary = multer::parse_boundary(kind).map_err(|_| {
+        let mut form = Form::new(kind, content).ok_or_else(|| {
             let kind = escape_untrusted(kind.as_bytes());
             ApiError::bad_request(format!("unsupported content type: {kind}, expected multipart/form-data or application/octet-stream"))
         })?;
-        let broken = |error: multer::Error| ApiError::bad_request(format!("error reading form: {error}"));
-        let mut form = multer::Multipart::new(content.map(|piece| piece.map_err(std::io::Error::other)), boundary);
         let mut written: Uploads = Vec::new();
-        while let Some(field) = form.next_field().await.map_err(broken)? {
-            if field.name() != Some("file") {
+        while let Some(field) = form.next().await.map_err(|error| ApiError::bad_request(format!("error reading form: {error}")))? {
+            if field.name.as_deref() != Some("file") {
                 continue;
             }
-            let name = path.or(field.file_name()).ok_or_else(|| ApiError::bad_request("a file of the form has no name"))?.to_owned();
-            let content = field.map(|piece| piece.map_err(|error| error.to_string())).boxed();
-            let file = self.store(&name, content).await?;
+            let name = path.or(field.file_name.as_deref()).ok_or_else(|| ApiError::bad_request("a file of the form has no name"))?;
+            let file = self.store(name, field.content).await?;
             if written.iter().any(|before| before.path == file.path) {
                 let message = format!(
                     "you cannot upload multiple files to the same path '{}' in one upload request",
@@ -152,9 +159,19 @@ impl Upload<'_> {
             Ok(path) => path,
             Err(_) => return Err(ApiError::bad_request(format!("error resolving path: {}", escape_untrusted(asked.as_bytes()))).into()),
         };
-        // What was kept with the file is asked for meanwhile, if it can be: a relative path is known when the agent has said it.
-        let known = async { if path.is_absolute() { Some(metadata::names(self.session, &path).await) } else { None } };
-        let (written, before) = tokio::join!(self.put(&path, content), known);
+        // What was kept with the file is asked for while the last of it is written, if it can be: a relative path is known when the agent has said it.
+        let sent = Arc::new(Notify::new());
+        let content = tell_of_the_end(content, Arc::clone(&sent));
+        let put = async {
+            let written = self.put(&path, content).await;
+            sent.notify_one();
+            written
+        };
+        let known = async {
+            sent.notified().await;
+            if path.is_absolute() { Some(metadata::names(self.session, &path).await) } else { None }
+        };
+        let (written, before) = tokio::join!(put, known);
         let mut info = written?;
         let before = match before {
             Some(before) => before,

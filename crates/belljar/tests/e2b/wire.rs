@@ -90,6 +90,14 @@ impl Wire {
         self.ask(method, path, &[("X-API-Key", &self.key), ("Content-Type", "application/json")], &body)
     }
 
+    /// The most memory the server ever had, in bytes.
+    pub(crate) fn most_memory(&self) -> usize {
+        let pid = shared().server.as_ref().unwrap().pid();
+        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+        line.trim().trim_end_matches(" kB").parse::<usize>().unwrap() << 10
+    }
+
     pub(crate) fn sandbox(&self, more: &Value) -> Guest<'_> {
         let mut body = json!({ "templateID": "base", "timeout": 120 });
         body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
