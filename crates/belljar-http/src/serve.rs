@@ -13,6 +13,7 @@ use hyper::body::Incoming;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use hyper_util::server::graceful::GracefulShutdown;
+use rustix::net::sockopt::set_tcp_congestion;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -64,6 +65,9 @@ impl Default for ServeLimits {
 
 /// A body is read in pieces of up to this size: each costs several changes of threads on its way into a sandbox.
 const READ_AT_ONCE: usize = 256 << 10;
+
+/// Nobody else is on a way that does not leave the machine, but where BBR is the system's choice, files would be sent there at a pace too.
+const UNPACED: &str = "reno";
 
 struct Bound {
     socket: TcpListener,
@@ -161,6 +165,9 @@ impl Door {
             };
             // Small answers must not wait for more; a socket that refuses this is closing anyway.
             let _ = stream.set_nodelay(true);
+            if address.ip().to_canonical().is_loopback() {
+                let _ = set_tcp_congestion(&stream, UNPACED);
+            }
             let peer = Peer { address, tls: self.bound.tls.is_some(), behind_proxy: self.bound.behind_proxy };
             let hangup = Hangup::default();
             let stream = Resettable::new(stream, hangup.clone());
