@@ -10,12 +10,12 @@ use std::pin::{Pin, pin};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use belljar_guest_protocol::{Decoder, Frame, FrameError, FrameKind, HEARTBEAT_EVERY, SILENCE_LIMIT, frame_header};
+use belljar_guest_protocol::{Decoder, FRAME_HEADER, Frame, FrameError, FrameKind, HEARTBEAT_EVERY, SILENCE_LIMIT, frame_header};
 use bytes::{Buf, BufMut, Bytes};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::time::{Instant, Sleep, sleep_until};
 
-const READ_AT_ONCE: usize = 256 << 10;
+const READ_AT_ONCE: usize = (256 << 10) + FRAME_HEADER;
 /// Pieces in one write.
 const WRITE_AT_ONCE: usize = 16;
 /// Room that an idle connection holds too.
@@ -237,8 +237,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Line<S> {
 
     fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), LineError>> {
         let room = self.decoder.wanted().min(READ_AT_ONCE);
-        // The rest of a frame is read to where it stays; its header alone must not make more room than one read fills.
-        let room_now = self.decoder.lacking().max(READ_AT_LEAST).min(room);
+        // The rest of a frame is read to where it stays, and the next header with it, so that the frame after it is read in one go; a header
+        // alone must not make more room than one read fills.
+        let room_now = (self.decoder.lacking() + FRAME_HEADER).max(READ_AT_LEAST).min(room);
         let buffer = self.decoder.buffer();
         // Room that is left is used up first: a buffer that grows is copied whole, with all the room that nothing came for.
         if buffer.capacity() - buffer.len() < room_now.min(READ_AT_LEAST) {

@@ -146,9 +146,9 @@ impl Decoder {
         &mut self.buffer
     }
 
-    /// How many more bytes may be read now: at least 1, at most a frame of the longest kind.
+    /// How many more bytes may be read now: at least 1, at most a frame of the longest kind and the header of the next.
     pub fn wanted(&self) -> usize {
-        (FRAME_HEADER + self.limit as usize).saturating_sub(self.buffer.len()).max(1)
+        (FRAME_HEADER + self.limit as usize + FRAME_HEADER).saturating_sub(self.buffer.len()).max(1)
     }
 
     /// How many bytes the frame that has begun still lacks, as its header says; nothing before that has come whole.
