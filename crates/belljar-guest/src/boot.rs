@@ -1,5 +1,6 @@
 //! From a bare process to an agent: reads its configuration, hides it, and closes what it inherited.
 
+use std::fmt;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
@@ -12,16 +13,34 @@ const BOOT_FILE: &str = "/.belljar/boot";
 #[derive(Debug)]
 pub(crate) struct Options {
     pub(crate) boot: PathBuf,
-    pub(crate) listen: SocketAddr,
+    pub(crate) listen: Listen,
     pub(crate) sudo_socket: PathBuf,
     pub(crate) keep_socket: PathBuf,
+}
+
+/// Where the host is waited for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Listen {
+    /// On the sandbox's network, where others can come too.
+    Network(SocketAddr),
+    /// At a socket that was handed over as standard input, and that nobody but the host can reach.
+    Stdin,
+}
+
+impl fmt::Display for Listen {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Network(address) => address.fmt(f),
+            Self::Stdin => f.write_str("standard input"),
+        }
+    }
 }
 
 /// Why the agent does not start.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum StartError {
     #[error(
-        "understand the argument {argument}: the agent takes --boot FILE, --listen ADDRESS:PORT, --sudo-socket PATH and --keep-socket PATH"
+        "understand the argument {argument}: the agent takes --boot FILE, --listen ADDRESS:PORT or stdin, --sudo-socket PATH and --keep-socket PATH"
     )]
     Argument { argument: String },
     #[error("read {}", path.display())]
@@ -58,9 +77,9 @@ pub(crate) enum StartError {
         #[source]
         source: std::io::Error,
     },
-    #[error("listen on {address}")]
+    #[error("listen on {place}")]
     Listen {
-        address: SocketAddr,
+        place: Listen,
         #[source]
         source: std::io::Error,
     },
@@ -70,7 +89,7 @@ impl Options {
     pub(crate) fn parse(mut arguments: impl Iterator<Item = std::ffi::OsString>) -> Result<Self, StartError> {
         let mut options = Self {
             boot: BOOT_FILE.into(),
-            listen: SocketAddr::from(([0, 0, 0, 0], AGENT_PORT)),
+            listen: Listen::Network(SocketAddr::from(([0, 0, 0, 0], AGENT_PORT))),
             sudo_socket: sudo::SOCKET.into(),
             keep_socket: keep::SOCKET.into(),
         };
@@ -79,7 +98,11 @@ impl Options {
             let value = arguments.next().ok_or_else(wrong)?;
             match argument.to_str() {
                 Some("--boot") => options.boot = value.into(),
-                Some("--listen") => options.listen = value.to_str().and_then(|v| v.parse().ok()).ok_or_else(wrong)?,
+                Some("--listen") if value == "stdin" => options.listen = Listen::Stdin,
+                Some("--listen") => {
+                    let address = value.to_str().and_then(|v| v.parse().ok()).ok_or_else(wrong)?;
+                    options.listen = Listen::Network(address);
+                }
                 Some("--sudo-socket") => options.sudo_socket = value.into(),
                 Some("--keep-socket") => options.keep_socket = value.into(),
                 _ => return Err(wrong()),

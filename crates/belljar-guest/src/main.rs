@@ -34,7 +34,6 @@ mod sudo;
 mod users;
 mod verbs;
 
-use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::rc::Rc;
@@ -43,12 +42,12 @@ use std::time::Duration;
 use belljar_linux::late_free::LateFree;
 use belljar_linux::memory::keep_freed;
 use rustix::process::Signal;
-use tokio::net::{TcpListener, TcpSocket};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::LocalSet;
 
 use crate::agent::Agent;
 use crate::boot::{Options, StartError};
+use crate::listen::Door;
 
 /// A restore by gVisor can bring back reports about files that are gone.
 #[global_allocator]
@@ -58,8 +57,6 @@ static MEMORY: LateFree = LateFree::new();
 const LAST_WORDS: Duration = Duration::from_millis(500);
 /// Memory that a file passed through and the next one will pass through. Every sandbox pays for it, if files of this size are moved there.
 const KEPT_MEMORY: i32 = 2 << 20;
-/// Connections that may wait to be accepted.
-const BACKLOG: u32 = 1024;
 
 fn main() -> ExitCode {
     let mut arguments = std::env::args_os();
@@ -93,9 +90,9 @@ fn run(arguments: impl Iterator<Item = std::ffi::OsString>) -> Result<(), StartE
 
 /// Lives until the sandbox is told to end.
 async fn live(options: Options, agent: Rc<Agent>) -> Result<(), StartError> {
-    let listener = listen_alone(options.listen).map_err(|source| StartError::Listen { address: options.listen, source })?;
+    let door = Door::open(options.listen).map_err(|source| StartError::Listen { place: options.listen, source })?;
     tokio::task::spawn_local(Rc::clone(&agent.processes.reaper).run());
-    tokio::task::spawn_local(listen::serve(Rc::clone(&agent), listener));
+    tokio::task::spawn_local(listen::serve(Rc::clone(&agent), door));
     tokio::task::spawn_local(offer_sudo(Rc::clone(&agent), options.sudo_socket));
     tokio::task::spawn_local(offer_keep(Rc::clone(&agent), options.keep_socket));
     let mut terminate = signal(SignalKind::terminate()).map_err(StartError::Runtime)?;
@@ -107,13 +104,6 @@ async fn live(options: Options, agent: Rc<Agent>) -> Result<(), StartError> {
     agent.processes.signal_all(told);
     tokio::time::sleep(LAST_WORDS).await;
     Ok(())
-}
-
-/// Without the option to reuse the address, which would let others inside listen on the same port beside the agent (gVisor allows that).
-fn listen_alone(address: SocketAddr) -> std::io::Result<TcpListener> {
-    let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
-    socket.bind(address)?;
-    socket.listen(BACKLOG)
 }
 
 /// A sandbox whose root cannot be written to has no `sudo`, which is no reason to have no sandbox.

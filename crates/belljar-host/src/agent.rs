@@ -1,20 +1,25 @@
-//! The way to a sandbox's agent: from the gateway's namespace over the cable of its slot, with the token from its record. Every engine
-//! goes this way, and every engine's agent is judged by the same counter of the host's kernel when it says how a process ended.
+//! The way to a sandbox's agent, with the token from its record: by a socket in its home on the host, if its engine shares the host's kernel and
+//! opened one; else from the gateway's namespace over the cable of its slot. Every engine's agent is judged by the same counter of the host's kernel
+//! when it says how a process ended.
 
 use std::io;
 use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use async_trait::async_trait;
 use belljar_guest_client::{AsyncStream, Connect, Credentials, GuestClient, JudgedGuest, OomLedger, OutsideAttributes};
 use belljar_guest_protocol::AGENT_PORT;
+use belljar_linux::nearby;
 use belljar_ports::GuestError;
 use belljar_types::Termination;
+use tokio::net::UnixStream;
 use tokio::sync::{OwnedRwLockWriteGuard, RwLock};
 
 use crate::guest_files;
-use crate::host::Host;
+use crate::host::{Host, Reservation};
 use crate::record::{Identity, Record};
 
 /// The agent of one sandbox, and the book of its memory kills.
@@ -25,6 +30,18 @@ pub struct Agent {
     pub ledger: Arc<OomLedger>,
     /// Keeps connections from being made.
     pub gate: Gate,
+}
+
+/// The name of the agent's socket in a sandbox's home.
+const DOOR: &str = "agent";
+
+impl Reservation {
+    /// Opens the socket at which the host will find the agent, for its process to accept from. `None` where the kernel has none that is safe to
+    /// read from: then the agent has to listen on its network.
+    pub fn open_door(&self) -> io::Result<Option<OwnedFd>> {
+        let door = nearby::available().then(|| nearby::listen(&self.home, DOOR)).transpose()?;
+        Ok(door.map(OwnedFd::from))
+    }
 }
 
 /// Open unless somebody holds it shut.
@@ -69,8 +86,14 @@ impl Host {
         Ok(shut)
     }
 
-    fn route(self: &Arc<Self>, record: &Record, gate: &Gate) -> ThroughGateway {
-        ThroughGateway { host: Arc::clone(self), address: (record.guest_address, AGENT_PORT).into(), gate: Arc::clone(gate) }
+    fn route(self: &Arc<Self>, record: &Record, gate: &Gate) -> Route {
+        let home = self.home(&record.id);
+        let way = if home.join(DOOR).exists() {
+            Way::Door { home }
+        } else {
+            Way::Cable { host: Arc::clone(self), address: (record.guest_address, AGENT_PORT).into() }
+        };
+        Route { way, gate: Arc::clone(gate) }
     }
 }
 
@@ -92,16 +115,23 @@ impl RestoredAgent {
     }
 }
 
-struct ThroughGateway {
-    host: Arc<Host>,
-    address: SocketAddr,
+struct Route {
+    way: Way,
     gate: Gate,
 }
 
+enum Way {
+    Door { home: PathBuf },
+    Cable { host: Arc<Host>, address: SocketAddr },
+}
+
 #[async_trait]
-impl Connect for ThroughGateway {
+impl Connect for Route {
     async fn connect(&self) -> io::Result<Box<dyn AsyncStream>> {
         let _open = self.gate.read().await;
-        Ok(Box::new(self.host.gateway().connect(self.address).await?))
+        Ok(match &self.way {
+            Way::Door { home } => Box::new(UnixStream::from_std(nearby::connect(home, DOOR)?)?),
+            Way::Cable { host, address } => Box::new(host.gateway().connect(*address).await?),
+        })
     }
 }

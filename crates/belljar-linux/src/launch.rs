@@ -74,6 +74,8 @@ pub struct Launch {
     /// How likely the kernel is to choose it when memory runs out. Set with our privileges it is also the least that anybody
     /// inside can have; without them only raised.
     pub oom_score: Option<CString>,
+    /// What its standard input is; without it, nothing.
+    pub stdin: Option<OwnedFd>,
     /// Where its standard error goes.
     pub stderr: OwnedFd,
     /// The program, inside.

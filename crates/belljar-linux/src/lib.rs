@@ -21,6 +21,7 @@ pub mod launch;
 pub mod loopdev;
 pub mod memory;
 pub mod mount;
+pub mod nearby;
 pub mod netns;
 pub mod pidfd;
 pub mod private_file;

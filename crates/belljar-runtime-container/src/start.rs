@@ -20,6 +20,8 @@ use crate::errors::ContainerError;
 use crate::root::{self, Masks};
 
 const AGENT: &CStr = c"/.belljar/guest";
+/// At the door that the host opened: programs inside cannot reach it, and what is said there passes no network.
+const ACCEPT: [&CStr; 2] = [c"--listen", c"stdin"];
 const PATH: &CStr = c"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 /// Nobody inside can go below it. The agent gets no better: what it may have, code inside could take too, and when the whole host
 /// runs out of memory the kernel would kill its neighbours first.
@@ -64,6 +66,8 @@ impl Starter {
         write(&reservation.upper, record, &reservation.slot).map_err(ContainerError::BootFiles)?;
         let hostname = record.spec.hostname.as_deref().unwrap_or(record.id.as_str());
         let (last_words, stderr) = last_words().map_err(|source| ContainerError::Prepare { what: "the agent's log", source })?;
+        let door = reservation.open_door().map_err(|source| ContainerError::Prepare { what: "the agent's socket", source })?;
+        let accept = door.iter().flat_map(|_| ACCEPT);
         let users = self.users(reservation.slot.uid_base, reservation.slot.uid_count)?;
         let root = root::assemble(reservation, &users)?;
         let plan = Launch {
@@ -84,7 +88,8 @@ impl Starter {
             oom_score: Some(OOM_SCORE.to_owned()),
             stderr,
             program: AGENT.to_owned(),
-            arguments: vec![AGENT.to_owned()],
+            arguments: std::iter::once(AGENT).chain(accept).map(ToOwned::to_owned).collect(),
+            stdin: door,
             environment: vec![PATH.to_owned()],
         };
         let process = launch(&plan).map_err(ContainerError::Launch)?;

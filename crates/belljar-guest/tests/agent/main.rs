@@ -3,6 +3,7 @@
 //! Needs root, as in a sandbox; acts as `nobody` where an ordinary user is wanted.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod door;
 mod files;
 mod harness;
 mod hostile;

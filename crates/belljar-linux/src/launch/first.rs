@@ -131,7 +131,8 @@ fn set_streams(launch: &Launch, progress: &Progress) -> Result<(), Errno> {
     // SAFETY: a static string and flags.
     let null_device = check(i64::from(unsafe { libc::open(c"/dev/null".as_ptr(), libc::O_RDWR | libc::O_CLOEXEC) }))?;
     let null_device = c_int::try_from(null_device).map_err(|_| Errno(libc::EBADF))?;
-    for (source, target) in [(null_device, 0), (null_device, 1), (launch.stderr.as_raw_fd(), 2)] {
+    let stdin = launch.stdin.as_ref().map_or(null_device, AsRawFd::as_raw_fd);
+    for (source, target) in [(stdin, 0), (null_device, 1), (launch.stderr.as_raw_fd(), 2)] {
         // SAFETY: open descriptors of this process's own table.
         check(i64::from(unsafe { libc::dup2(source, target) }))?;
     }

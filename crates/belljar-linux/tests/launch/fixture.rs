@@ -89,6 +89,7 @@ impl Fixture {
             capabilities: CapabilitySet::ORDINARY_ROOT,
             filter: Arc::new(Program::compile(&Policy::CONTAINER)),
             oom_score: Some(text("7")),
+            stdin: None,
             stderr: stderr_writer,
             program: text("/bin/sh"),
             arguments: ["sh", "-c", &format!("exec 1>&2; {script}")].map(text).to_vec(),

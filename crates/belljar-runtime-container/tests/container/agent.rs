@@ -66,6 +66,26 @@ async fn a_sandbox_lives_and_is_gone() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn its_agent_listens_on_no_network() {
+    if !belljar_linux::nearby::available() {
+        eprintln!("not tried: this kernel has no sockets that let no descriptors in");
+        return;
+    }
+    let world = World::new(Agent::Real).await;
+    let spec = world.spec();
+    world.runtime.create(&spec).await.unwrap();
+    let guest = world.runtime.guest(&spec.id).await.unwrap();
+    let (_, text) = run(&guest, "cat /proc/net/tcp /proc/net/tcp6; echo; cat /proc/net/unix").await;
+    let (network, nearby) = text.split_once("\n\n").unwrap();
+    let listening: Vec<_> = network.lines().filter(|line| line.split_whitespace().nth(3) == Some("0A")).collect();
+    assert!(listening.is_empty(), "{listening:?}");
+    assert!(nearby.contains("sudo") && !nearby.contains("/proc/self/fd"), "the host's door has no name inside: {nearby}");
+    world.runtime.destroy(&spec.id).await.unwrap();
+    assert!(!world.host.home(&spec.id).exists());
+    world.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_killed_process_says_if_memory_was_why() {
     let world = World::new(Agent::Real).await;
     let mut spec = world.spec();

@@ -200,7 +200,8 @@ def serve(handle, boot):
         finally:
             stream.close()
 
-    listener = socket.create_server(("0.0.0.0", PORT))
+    # Where the agent would listen: at the host's door, or on the network.
+    listener = socket.socket(fileno=os.dup(0)) if "stdin" in sys.argv else socket.create_server(("0.0.0.0", PORT))
     while True:
         stream, _ = listener.accept()
         threading.Thread(target=one, args=(stream,), daemon=True).start()
