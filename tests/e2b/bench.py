@@ -20,6 +20,8 @@ from e2b import Sandbox
 
 ROUNDS = int(sys.argv[1]) if len(sys.argv) > 1 else 100
 WARM_UP = 10
+# Belljar answers before it has made the digests of both for its audit log: they must not fall into what is measured next.
+DIGEST = 0.06
 DATA = os.urandom(4 << 20)
 
 
@@ -136,6 +138,7 @@ def main():
                 read = timed(into, f"read 4 MiB, {name}", lambda: whom.files.read("/home/user/data", format="bytes"))
                 assert len(read) == len(DATA)
             assert bytes(read) == DATA
+            time.sleep(DIGEST)
         sandbox.files.write("/home/user/inside.py", INSIDE)
         inside = sandbox.commands.run(f"python3 /home/user/inside.py {ROUNDS // 4 + WARM_UP}").stdout.split()
         samples["write 4 MiB, a program inside"] = [float(value) for value in inside[WARM_UP:]]
