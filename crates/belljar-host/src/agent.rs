@@ -39,7 +39,12 @@ impl Reservation {
     /// Opens the socket at which the host will find the agent, for its process to accept from. `None` where the kernel has none that is safe to
     /// read from: then the agent has to listen on its network.
     pub fn open_door(&self) -> io::Result<Option<OwnedFd>> {
-        let door = nearby::available().then(|| nearby::listen(&self.home, DOOR)).transpose()?;
+        // A sandbox that was paused had one, perhaps on another kernel.
+        match std::fs::remove_file(self.home.join(DOOR)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        let door = nearby::available()?.then(|| nearby::listen(&self.home, DOOR)).transpose()?;
         Ok(door.map(OwnedFd::from))
     }
 }

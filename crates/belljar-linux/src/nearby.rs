@@ -17,18 +17,12 @@ const SENT_AHEAD: usize = 1 << 20;
 const WAITING: i32 = 128;
 const SO_PASSRIGHTS: libc::c_int = 83;
 
-/// Listens at a name in a directory; a socket of an earlier time makes room.
+/// Listens at a name in a directory, which must be free.
 pub fn listen(directory: &Path, name: &str) -> io::Result<UnixListener> {
     let directory = open(directory)?;
-    let path = within(&directory, name);
-    match std::fs::remove_file(&path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-        _ => {
-            let listener = UnixListener::bind(path)?;
-            rustix::net::listen(&listener, WAITING)?;
-            Ok(listener)
-        }
-    }
+    let listener = UnixListener::bind(within(&directory, name))?;
+    rustix::net::listen(&listener, WAITING)?;
+    Ok(listener)
 }
 
 /// Connects to a name in a directory. Does not wait: if too many wait there already, that is an error.
@@ -40,8 +34,11 @@ pub fn connect(directory: &Path, name: &str) -> io::Result<UnixStream> {
 }
 
 /// Whether this kernel has sockets that let no descriptors in.
-pub fn available() -> bool {
-    socket().is_ok()
+pub fn available() -> io::Result<bool> {
+    match socket() {
+        Err(error) if error.raw_os_error() == Some(libc::ENOPROTOOPT) => Ok(false),
+        other => other.map(|_| true),
+    }
 }
 
 fn socket() -> io::Result<OwnedFd> {
@@ -90,7 +87,7 @@ mod tests {
 
     /// Before Linux 6.16 there is nothing to try: such a socket is not made, and agents are reached over the network.
     fn lacking() -> bool {
-        let lacking = !available();
+        let lacking = !available().unwrap();
         if lacking {
             eprintln!("not tried: this kernel has no sockets that let no descriptors in");
         }
@@ -160,8 +157,10 @@ mod tests {
         assert_eq!(connect(&deep, "door").unwrap_err().kind(), io::ErrorKind::NotFound);
         let first = listen(&deep, "door").unwrap();
         assert!(connect(&deep, "door").is_ok());
+        assert_eq!(listen(&deep, "door").unwrap_err().kind(), io::ErrorKind::AddrInUse);
         drop(first);
         assert_eq!(connect(&deep, "door").unwrap_err().kind(), io::ErrorKind::ConnectionRefused);
+        std::fs::remove_file(deep.join("door")).unwrap();
         let _second = listen(&deep, "door").unwrap();
         assert!(connect(&deep, "door").is_ok());
     }

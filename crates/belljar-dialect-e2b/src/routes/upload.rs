@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
-use std::task::Poll;
 
 use axum::Json;
 use axum::body::Body;
@@ -12,7 +11,7 @@ use axum::response::{IntoResponse, Response};
 use belljar_core::{GuestError, Session};
 use belljar_http::content_type_is;
 use belljar_types::{ByteRange, FileInfo, GuestPath, UserName, WriteOptions, escape_untrusted};
-use futures_util::{StreamExt, stream};
+use futures_util::StreamExt;
 use tokio::sync::Notify;
 
 use super::daemon::{Sandboxed, Shown};
@@ -23,7 +22,7 @@ use super::signature::FileQuery;
 use crate::dto::{UploadedFile, Uploads};
 use crate::errors::{ApiError, RpcError, sandbox_gone, says_no_such_user};
 use crate::state::E2bState;
-use crate::stream::{Content, Form, Replay, unpacked};
+use crate::stream::{Content, Form, Replay, tell_of_the_end, unpacked};
 use crate::translate::{base_name, guest_path};
 
 const IS_DIRECTORY: i32 = 21;
@@ -112,14 +111,6 @@ fn body_content(body: Body, headers: &HeaderMap, spoiled: &Arc<OnceLock<String>>
             escape_untrusted(other.as_bytes())
         ))),
     }
-}
-
-fn tell_of_the_end(content: Content, sent: Arc<Notify>) -> Content {
-    let end = stream::poll_fn(move |_| {
-        sent.notify_one();
-        Poll::Ready(None)
-    });
-    content.chain(end).boxed()
 }
 
 struct Upload<'a> {
