@@ -1,13 +1,8 @@
 //! How a connection to an agent is made is the engine's business; what it must be is said here.
 
 use async_trait::async_trait;
+use belljar_guest_line::AsyncStream;
 use belljar_types::{ExecutionId, SandboxId, Secret};
-use tokio::io::{AsyncRead, AsyncWrite};
-
-/// A two-way byte stream.
-pub trait AsyncStream: AsyncRead + AsyncWrite + Send + Unpin {}
-
-impl<T: AsyncRead + AsyncWrite + Send + Unpin + ?Sized> AsyncStream for T {}
 
 /// Makes connections to one sandbox's agent.
 #[async_trait]

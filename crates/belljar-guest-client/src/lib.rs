@@ -26,7 +26,8 @@ mod tunnel;
 mod upload;
 
 pub use attributes::OutsideAttributes;
+pub use belljar_guest_line::AsyncStream;
 pub use belljar_guest_line::Patience;
 pub use client::GuestClient;
-pub use connect::{AsyncStream, Connect, Credentials};
+pub use connect::{Connect, Credentials};
 pub use judged::{JudgedGuest, OomLedger};

@@ -4,7 +4,7 @@ use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use belljar_guest_line::{Line, Patience};
+use belljar_guest_line::{AsyncStream, Line, Patience};
 use belljar_guest_protocol::{
     AgentHello, ClientHello, ClientProof, FrameKind, HANDSHAKE_LIMIT, MAX_FRAME, MAX_HANDSHAKE, Nonce, Proofs, SPOKEN, Verb, Welcome,
     decode, encode,
@@ -12,7 +12,7 @@ use belljar_guest_protocol::{
 use belljar_ports::GuestError;
 use tokio::sync::Semaphore;
 
-use crate::connect::{AsyncStream, Connect, Credentials};
+use crate::connect::{Connect, Credentials};
 use crate::error::{line_failed, misbehaved, too_slow};
 
 /// Idle connections that are kept.

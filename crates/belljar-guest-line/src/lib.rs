@@ -6,4 +6,11 @@
 
 mod line;
 
+use tokio::io::{AsyncRead, AsyncWrite};
+
 pub use line::{Driven, Line, LineError, Patience};
+
+/// A two-way byte stream, whatever carries it.
+pub trait AsyncStream: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<T: AsyncRead + AsyncWrite + Send + Unpin + ?Sized> AsyncStream for T {}

@@ -3,13 +3,12 @@
 use std::future::Future;
 use std::rc::Rc;
 
-use belljar_guest_line::{Driven, Line, LineError};
+use belljar_guest_line::{AsyncStream, Driven, Line, LineError};
 use belljar_guest_protocol::{Failure, FailureCode, Frame, FrameKind, Verb, decode, encode};
 use belljar_types::{Invalid, UserName};
 use bytes::{Buf, Bytes};
 
 use crate::agent::Agent;
-use crate::listen::Stream;
 use crate::verbs;
 
 /// Why a call did not end well.
@@ -52,7 +51,7 @@ pub(crate) enum ContentOr<T> {
 /// A call being answered.
 pub(crate) struct Call<'a> {
     pub(crate) agent: &'a Rc<Agent>,
-    pub(crate) line: &'a mut Line<Box<dyn Stream>>,
+    pub(crate) line: &'a mut Line<Box<dyn AsyncStream>>,
     body: Bytes,
     /// The client still sends content that has to be taken before the next call.
     content_comes: bool,
@@ -62,7 +61,7 @@ impl<'a> Call<'a> {
     /// Answers one request. An error means that the connection cannot be used any more.
     pub(crate) async fn answer(
         agent: &'a Rc<Agent>,
-        line: &'a mut Line<Box<dyn Stream>>,
+        line: &'a mut Line<Box<dyn AsyncStream>>,
         generation: u16,
         mut request: Bytes,
     ) -> Result<(), CallError> {

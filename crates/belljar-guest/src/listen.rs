@@ -10,9 +10,9 @@ use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
 use std::time::Duration;
 
+use belljar_guest_line::AsyncStream;
 use belljar_guest_protocol::gateway_of;
 use belljar_linux::nearby;
-use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpSocket, TcpStream, UnixListener};
 
 use crate::agent::Agent;
@@ -43,11 +43,6 @@ impl Drop for Counted {
     }
 }
 
-/// A connection, however it came.
-pub(crate) trait Stream: AsyncRead + AsyncWrite + Unpin {}
-
-impl<T: AsyncRead + AsyncWrite + Unpin> Stream for T {}
-
 /// Where connections come in.
 pub(crate) enum Door {
     Network(TcpListener),
@@ -69,7 +64,7 @@ impl Door {
     }
 
     /// The next connection, or `None` if it was not the host's.
-    async fn next(&self, agent: &Agent) -> io::Result<Option<Box<dyn Stream>>> {
+    async fn next(&self, agent: &Agent) -> io::Result<Option<Box<dyn AsyncStream>>> {
         match self {
             Self::HandedOver(listener) => {
                 let (stream, _) = listener.accept().await?;
@@ -124,7 +119,7 @@ fn is_gateway(agent: &Agent, stream: &TcpStream, peer: SocketAddr) -> bool {
     peer == agent.identity.borrow().gateway || here.is_some_and(|here| peer == gateway_of(here))
 }
 
-async fn one(agent: Rc<Agent>, stream: Box<dyn Stream>, stranger: Counted, connection: Counted) {
+async fn one(agent: Rc<Agent>, stream: Box<dyn AsyncStream>, stranger: Counted, connection: Counted) {
     session::run(agent, stream, stranger).await;
     drop(connection);
 }

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 use std::time::Duration;
 
-use belljar_guest_line::{Line, LineError, Patience};
+use belljar_guest_line::{AsyncStream, Line, LineError, Patience};
 use belljar_guest_protocol::{
     AgentHello, ClientHello, ClientProof, FrameKind, HANDSHAKE_LIMIT, MAX_HANDSHAKE, MAX_REQUEST, Malformed, Nonce, Proof, Proofs, SPOKEN,
     Welcome, decode, encode,
@@ -11,7 +11,7 @@ use belljar_guest_protocol::{
 
 use crate::agent::{Agent, VERSION};
 use crate::call::Call;
-use crate::listen::{Counted, Stream};
+use crate::listen::Counted;
 
 const GOODBYE: Duration = Duration::from_secs(1);
 
@@ -32,7 +32,7 @@ enum HandshakeError {
 }
 
 /// Talks to one client until it leaves or breaks the rules.
-pub(crate) async fn run(agent: Rc<Agent>, stream: Box<dyn Stream>, stranger: Counted) {
+pub(crate) async fn run(agent: Rc<Agent>, stream: Box<dyn AsyncStream>, stranger: Counted) {
     let mut line = Line::new(stream, MAX_HANDSHAKE, Patience::default());
     let proved = tokio::time::timeout(HANDSHAKE_LIMIT, handshake(&agent, &mut line)).await;
     drop(stranger);
@@ -60,7 +60,7 @@ pub(crate) async fn run(agent: Rc<Agent>, stream: Box<dyn Stream>, stranger: Cou
     line.hang_up(GOODBYE).await;
 }
 
-async fn handshake(agent: &Agent, line: &mut Line<Box<dyn Stream>>) -> Result<u16, HandshakeError> {
+async fn handshake(agent: &Agent, line: &mut Line<Box<dyn AsyncStream>>) -> Result<u16, HandshakeError> {
     let hello: ClientHello = expect(line, FrameKind::ClientHello).await?;
     let identity = agent.identity.borrow().clone();
     let mut nonce = [0u8; 32];
@@ -86,11 +86,11 @@ async fn handshake(agent: &Agent, line: &mut Line<Box<dyn Stream>>) -> Result<u1
     Ok(generation)
 }
 
-async fn say<T: minicbor::Encode<()>>(line: &mut Line<Box<dyn Stream>>, kind: FrameKind, body: &T) -> Result<(), LineError> {
+async fn say<T: minicbor::Encode<()>>(line: &mut Line<Box<dyn AsyncStream>>, kind: FrameKind, body: &T) -> Result<(), LineError> {
     line.send(kind, encode(body).into()).await
 }
 
-async fn expect<T: for<'b> minicbor::Decode<'b, ()>>(line: &mut Line<Box<dyn Stream>>, kind: FrameKind) -> Result<T, HandshakeError> {
+async fn expect<T: for<'b> minicbor::Decode<'b, ()>>(line: &mut Line<Box<dyn AsyncStream>>, kind: FrameKind) -> Result<T, HandshakeError> {
     let frame = line.receive().await?;
     if frame.kind == kind { Ok(decode(&frame.body)?) } else { Err(HandshakeError::OutOfTurn) }
 }

@@ -85,13 +85,13 @@ mod tests {
 
     const LINGER: Duration = Duration::from_secs(2);
 
-    /// Before Linux 6.16 there is nothing to try: such a socket is not made, and agents are reached over the network.
-    fn lacking() -> bool {
-        let lacking = !available().unwrap();
-        if lacking {
+    /// A directory for a door. Before Linux 6.16 there is nothing to try: such a socket is not made, and agents are reached over the network.
+    fn place() -> Option<tempfile::TempDir> {
+        if !available().unwrap() {
             eprintln!("not tried: this kernel has no sockets that let no descriptors in");
+            return None;
         }
-        lacking
+        Some(tempfile::tempdir().unwrap())
     }
 
     /// A connection whose last holder waits when it lets go: there is something to send that nobody takes.
@@ -126,10 +126,7 @@ mod tests {
 
     #[test]
     fn descriptors_do_not_come_in_and_words_do() {
-        if lacking() {
-            return;
-        }
-        let directory = tempfile::tempdir().unwrap();
+        let Some(directory) = place() else { return };
         let listener = listen(directory.path(), "door").unwrap();
         let mut host = connect(directory.path(), "door").unwrap();
         host.set_nonblocking(false).unwrap();
@@ -148,10 +145,7 @@ mod tests {
 
     #[test]
     fn a_door_is_found_however_long_the_way_to_it_and_opened_anew() {
-        if lacking() {
-            return;
-        }
-        let directory = tempfile::tempdir().unwrap();
+        let Some(directory) = place() else { return };
         let deep = directory.path().join("d".repeat(200)).join("e".repeat(200));
         std::fs::create_dir_all(&deep).unwrap();
         assert_eq!(connect(&deep, "door").unwrap_err().kind(), io::ErrorKind::NotFound);
@@ -167,10 +161,7 @@ mod tests {
 
     #[test]
     fn a_crowd_before_a_door_that_nobody_opens_is_an_error_and_no_wait() {
-        if lacking() {
-            return;
-        }
-        let directory = tempfile::tempdir().unwrap();
+        let Some(directory) = place() else { return };
         let _listener = listen(directory.path(), "door").unwrap();
         let crowd: io::Result<Vec<_>> = (0..=WAITING + 1).map(|_| connect(directory.path(), "door")).collect();
         assert_eq!(crowd.unwrap_err().kind(), io::ErrorKind::WouldBlock);

@@ -90,7 +90,7 @@ async fn bring_up(inner: &Arc<Inner>, id: &SandboxId, reservation: Reservation, 
     Ok(execution(&record))
 }
 
-/// The agent's first answer. It starts to listen within a few milliseconds; until then connections are refused.
+/// The agent's first answer. At its door the first call waits for it; by network connections are refused until it listens, a few milliseconds later.
 async fn first_answer(live: &Live, at_most: Duration) -> Result<GuestInfo, GuestError> {
     let deadline = Instant::now() + at_most;
     let mut tries = 0;

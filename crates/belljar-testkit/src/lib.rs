@@ -19,7 +19,7 @@ pub use agreement::agreement;
 pub use ballast::Ballast;
 pub use census::{Census, Scope};
 pub use lab::{Lab, LabError, Sandbox, block_on, host_pids};
-pub use run::{Finished, path, pattern, run, run_spec, sh, sha256};
+pub use run::{Finished, most_memory, path, pattern, run, run_spec, sh, sha256};
 pub use scale::{Dice, full, scaled};
 pub use server::ServerProcess;
 pub use small_disk::SmallDisk;

@@ -98,3 +98,10 @@ pub fn pattern(length: usize) -> Vec<u8> {
 pub fn sha256(bytes: &[u8]) -> String {
     hex(&Sha256::digest(bytes))
 }
+
+/// The most memory that a process ever held, in bytes.
+pub fn most_memory(pid: u32) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("the process is there");
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("the kernel says how big it was");
+    line.trim().trim_end_matches(" kB").parse::<u64>().expect("in kilobytes") << 10
+}

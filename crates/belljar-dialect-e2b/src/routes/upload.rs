@@ -121,8 +121,8 @@ struct Upload<'a> {
 
 impl Upload<'_> {
     async fn store_form(&self, headers: &HeaderMap, path: Option<&str>, content: Content) -> Result<Uploads, FileError> {
-        let kind = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
-        let mut form = Form::new(kind, content).ok_or_else(|| {
+        let mut form = Form::new(headers, content).ok_or_else(|| {
+            let kind = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
             let kind = escape_untrusted(kind.as_bytes());
             ApiError::bad_request(format!("unsupported content type: {kind}, expected multipart/form-data or application/octet-stream"))
         })?;

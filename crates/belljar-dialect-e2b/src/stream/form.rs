@@ -10,6 +10,8 @@ mod parameters;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, ready};
 
+use axum::http::{HeaderMap, header};
+use belljar_http::content_type_is;
 use bytes::{Buf, Bytes};
 use futures_util::StreamExt;
 use futures_util::stream::{self, Fuse};
@@ -34,11 +36,11 @@ pub(crate) struct Field {
 }
 
 impl Form {
-    /// `None` if this type is not a form's.
-    pub(crate) fn new(content_type: &str, content: Content) -> Option<Self> {
-        let (kind, _) = content_type.split_once(';')?;
-        let boundary = parameter(content_type, "boundary").filter(|boundary| (1..=LONGEST_BOUNDARY).contains(&boundary.len()))?;
-        let form = kind.trim().eq_ignore_ascii_case("multipart/form-data") && !boundary.contains(['\r', '\n']);
+    /// `None` if what its headers say is not a form.
+    pub(crate) fn new(headers: &HeaderMap, content: Content) -> Option<Self> {
+        let kind = headers.get(header::CONTENT_TYPE)?.to_str().ok()?;
+        let boundary = parameter(kind, "boundary").filter(|boundary| (1..=LONGEST_BOUNDARY).contains(&boundary.len()))?;
+        let form = content_type_is(headers, "multipart/form-data") && !boundary.contains(['\r', '\n']);
         form.then(|| Self(Arc::new(Mutex::new(Reader::new(&boundary, content)))))
     }
 

@@ -61,7 +61,7 @@ fn a_form_that_is_none_is_refused_in_words() {
 #[test]
 fn a_packed_form_is_unpacked_no_faster_than_the_sandbox_takes_it() {
     const UNPACKED: usize = 384 << 20;
-    const GROWTH: usize = 64 << 20;
+    const GROWTH: u64 = 64 << 20;
     let wire = Wire::open();
     let guest = wire.sandbox(&json!({}));
     let mut packer = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());

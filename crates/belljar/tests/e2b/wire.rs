@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use belljar_testkit::{ServerProcess, block_on};
+use belljar_testkit::{ServerProcess, block_on, most_memory};
 use serde_json::{Value, json};
 
 const SETTINGS: &str = "[sandboxes]\nallow_shared_kernel = true\n[log]\nfilter = \"warn\"\n";
@@ -91,11 +91,8 @@ impl Wire {
     }
 
     /// The most memory the server ever had, in bytes.
-    pub(crate) fn most_memory(&self) -> usize {
-        let pid = shared().server.as_ref().unwrap().pid();
-        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
-        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
-        line.trim().trim_end_matches(" kB").parse::<usize>().unwrap() << 10
+    pub(crate) fn most_memory(&self) -> u64 {
+        most_memory(shared().server.as_ref().unwrap().pid())
     }
 
     pub(crate) fn sandbox(&self, more: &Value) -> Guest<'_> {

@@ -9,6 +9,10 @@ use super::*;
 
 const TYPE: &str = "multipart/form-data; boundary=\"B-1\"";
 
+fn of_type(kind: &str) -> HeaderMap {
+    HeaderMap::from_iter([(header::CONTENT_TYPE, kind.parse().unwrap())])
+}
+
 fn in_pieces(form: &[u8], size: usize) -> Content {
     let pieces: Vec<_> = form.chunks(size.max(1)).map(|piece| Ok(Bytes::copy_from_slice(piece))).collect();
     stream::iter(pieces).boxed()
@@ -28,7 +32,7 @@ fn form_of(fields: &[(&str, Vec<u8>)]) -> Vec<u8> {
 
 /// All fields of a form whose pieces are all there.
 fn read(content: Content) -> Result<Vec<(String, Vec<u8>)>, String> {
-    let mut form = Form::new(TYPE, content).unwrap();
+    let mut form = Form::new(&of_type(TYPE), content).unwrap();
     let mut fields = Vec::new();
     while let Some(field) = form.next().now_or_never().unwrap()? {
         let pieces: Vec<_> = field.content.collect().now_or_never().unwrap();
@@ -64,7 +68,7 @@ fn fields_that_nobody_reads_are_passed_over_and_the_rest_is_taken() {
     let mut bytes = b"before\r\n".to_vec();
     bytes.extend(form_of(&[("one", vec![1; 10_000]), ("two", vec![2; 10_000])]));
     bytes.extend_from_slice(b"after");
-    let mut form = Form::new(TYPE, in_pieces(&bytes, 100)).unwrap();
+    let mut form = Form::new(&of_type(TYPE), in_pieces(&bytes, 100)).unwrap();
     for name in ["one", "two"] {
         assert_eq!(form.next().now_or_never().unwrap().unwrap().unwrap().file_name.unwrap(), name);
     }
@@ -82,7 +86,7 @@ fn no_more_is_asked_for_than_is_given_on_and_nothing_is_copied() {
         counter.fetch_add(1, Ordering::Relaxed);
         Ok(same.clone())
     });
-    let mut form = Form::new(TYPE, stream::iter([Ok(Bytes::from_static(head))]).chain(endless).boxed()).unwrap();
+    let mut form = Form::new(&of_type(TYPE), stream::iter([Ok(Bytes::from_static(head))]).chain(endless).boxed()).unwrap();
     let mut content = form.next().now_or_never().unwrap().unwrap().unwrap().content;
     for given in 1..100 {
         let piece = content.next().now_or_never().unwrap().unwrap().unwrap();
@@ -108,6 +112,6 @@ fn broken_forms_say_what_is_wrong() {
         "text/plain; boundary=a",
         &format!("multipart/form-data; boundary={long}"),
     ] {
-        assert!(Form::new(wrong, in_pieces(b"", 1)).is_none(), "{wrong}");
+        assert!(Form::new(&of_type(wrong), in_pieces(b"", 1)).is_none(), "{wrong}");
     }
 }
