@@ -140,26 +140,27 @@ pub(crate) unsafe fn clone_telling(
     let answer: i64;
     // SAFETY: the caller vouches for `child` and `argument`. The parent goes on after the block with only the registers changed
     // that are named; the child starts at the top of its own, page-aligned stack, has `child` and `argument` in registers that the
-    // system call keeps, calls the one with the other and ends without ever returning here.
+    // system call keeps, calls the one with the other and ends without ever returning here. These registers are named because a
+    // compiler that may choose can choose rbp, which is zeroed first so that a debugger sees where the child's stack ends.
     unsafe {
         std::arch::asm!(
             "syscall",
             "test rax, rax",
             "jnz 2f",
             "xor ebp, ebp",
-            "mov rdi, {argument}",
-            "call {child}",
+            "mov rdi, r12",
+            "call r13",
             "mov edi, eax",
             "mov eax, {exit}",
             "syscall",
             "ud2",
             "2:",
-            argument = in(reg) argument,
-            child = in(reg) child,
             exit = const libc::SYS_exit,
             inout("rax") libc::SYS_clone3 => answer,
             in("rdi") &raw const arguments,
             in("rsi") size_of::<CloneArguments>(),
+            in("r12") argument,
+            in("r13") child,
             out("rcx") _,
             out("r11") _,
         );
