@@ -20,7 +20,7 @@ use http_body_util::BodyExt;
 
 use crate::errors::RpcError;
 
-pub(crate) use content::{Content, Replay, tell_of_the_end, unpacked};
+pub(crate) use content::{Content, Replay, unpacked};
 pub(crate) use form::Form;
 
 /// The type of a stream's body, both ways.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use belljar_guest_protocol::Verb;
 use belljar_ports::{Guest, GuestError};
-use belljar_types::{GuestPath, UserName, escape_untrusted};
+use belljar_types::{FileInfo, GuestPath, UserName, escape_untrusted};
 
 /// Linux: the filesystem has none.
 const NOT_SUPPORTED: i32 = 95;
@@ -15,6 +15,8 @@ const NOT_SUPPORTED: i32 = 95;
 pub trait OutsideAttributes: Send + Sync + 'static {
     /// Whether it keeps attributes of this name.
     fn keeps(&self, attribute: &str) -> bool;
+    /// Whether the file at an absolute path of the sandbox has any.
+    fn any(&self, path: &GuestPath) -> io::Result<bool>;
     /// The attribute of the file at an absolute path of the sandbox.
     fn get(&self, path: &GuestPath, attribute: &str) -> io::Result<Option<Vec<u8>>>;
     /// Sets or removes it.
@@ -24,6 +26,19 @@ pub trait OutsideAttributes: Send + Sync + 'static {
 /// Whether the sandbox's kernel let this user, and then knew of no attributes.
 pub(crate) fn is_unsupported(refused: &GuestError) -> bool {
     matches!(refused, GuestError::Refused { errno: NOT_SUPPORTED, .. })
+}
+
+/// Whether a file that was just written has attributes, inside or outside. It is of a disk that the host does not see if the host does not find it.
+pub(crate) async fn any(attributes: &Arc<dyn OutsideAttributes>, written: &FileInfo) -> Option<bool> {
+    if written.attributes == Some(true) {
+        return Some(true);
+    }
+    let (attributes, path) = (Arc::clone(attributes), written.path.clone());
+    match tokio::task::spawn_blocking(move || attributes.any(&path)).await {
+        Ok(Ok(any)) => Some(any),
+        Ok(Err(error)) if error.kind() == io::ErrorKind::NotFound => written.attributes,
+        _ => None,
+    }
 }
 
 /// One attribute of one file.

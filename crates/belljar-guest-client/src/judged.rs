@@ -185,7 +185,11 @@ impl<G: Guest> Guest for JudgedGuest<G> {
     }
 
     async fn write_file(&self, path: &GuestPath, options: &WriteOptions, content: ByteStream) -> Result<FileInfo, GuestError> {
-        self.agent.write_file(path, options, content).await
+        let mut info = self.agent.write_file(path, options, content).await?;
+        if let Some(outside) = &self.attributes {
+            info.attributes = attributes::any(outside, &info).await;
+        }
+        Ok(info)
     }
 
     async fn stat(&self, path: &GuestPath, user: Option<&UserName>) -> Result<FileInfo, GuestError> {

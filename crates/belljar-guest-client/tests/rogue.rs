@@ -39,6 +39,7 @@ fn file() -> FileInfo {
         group: None,
         modified_nanos: 0,
         symlink_target: None,
+        attributes: None,
     }
 }
 

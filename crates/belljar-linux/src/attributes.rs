@@ -1,6 +1,7 @@
 //! Extended attributes of files, with "there is none" as an answer instead of an error.
 
 use std::io;
+use std::os::fd::AsFd;
 use std::path::Path;
 
 use rustix::fs::XattrFlags;
@@ -20,6 +21,16 @@ pub fn get(path: &Path, name: &str) -> io::Result<Option<Vec<u8>>> {
         Err(Errno::NODATA) => Ok(None),
         Err(errno) => Err(errno.into()),
     }
+}
+
+/// Whether a file has any that we may see.
+pub fn any(path: &Path) -> io::Result<bool> {
+    Ok(rustix::fs::listxattr_query(path)? > 0)
+}
+
+/// The same of a file that is open.
+pub fn any_of(file: impl AsFd) -> io::Result<bool> {
+    Ok(rustix::fs::flistxattr_query(file)? > 0)
 }
 
 /// Sets an attribute, or sees that it is not there.

@@ -52,6 +52,11 @@ impl OutsideAttributes for RootAttributes {
         attribute.starts_with(OF_USERS)
     }
 
+    fn any(&self, path: &GuestPath) -> io::Result<bool> {
+        let (_found, name) = self.find(path)?;
+        attributes::any(&name)
+    }
+
     fn get(&self, path: &GuestPath, attribute: &str) -> io::Result<Option<Vec<u8>>> {
         let (_found, name) = self.find(path)?;
         attributes::get(&name, attribute)

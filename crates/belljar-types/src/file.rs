@@ -50,6 +50,8 @@ pub struct FileInfo {
     pub modified_nanos: i64,
     /// Where a symbolic link points.
     pub symlink_target: Option<Vec<u8>>,
+    /// Whether it has extended attributes; known of files that were just written, and not of all of them.
+    pub attributes: Option<bool>,
 }
 
 /// How to write a file.

@@ -12,7 +12,6 @@ use belljar_core::{GuestError, Session};
 use belljar_http::content_type_is;
 use belljar_types::{ByteRange, FileInfo, GuestPath, UserName, WriteOptions, escape_untrusted};
 use futures_util::StreamExt;
-use tokio::sync::Notify;
 
 use super::daemon::{Sandboxed, Shown};
 use super::entries::{absolute, is_denied, root, shown_path};
@@ -22,7 +21,7 @@ use super::signature::FileQuery;
 use crate::dto::{UploadedFile, Uploads};
 use crate::errors::{ApiError, RpcError, sandbox_gone, says_no_such_user};
 use crate::state::E2bState;
-use crate::stream::{Content, Form, Replay, tell_of_the_end, unpacked};
+use crate::stream::{Content, Form, Replay, unpacked};
 use crate::translate::{base_name, guest_path};
 
 const IS_DIRECTORY: i32 = 21;
@@ -150,24 +149,8 @@ impl Upload<'_> {
             Ok(path) => path,
             Err(_) => return Err(ApiError::bad_request(format!("error resolving path: {}", escape_untrusted(asked.as_bytes()))).into()),
         };
-        // What was kept with the file is asked for while the last of it is written, if it can be: a relative path is known when the agent has said it.
-        let sent = Arc::new(Notify::new());
-        let content = tell_of_the_end(content, Arc::clone(&sent));
-        let put = async {
-            let written = self.put(&path, content).await;
-            sent.notify_one();
-            written
-        };
-        let known = async {
-            sent.notified().await;
-            if path.is_absolute() { Some(metadata::names(self.session, &path).await) } else { None }
-        };
-        let (written, before) = tokio::join!(put, known);
-        let mut info = written?;
-        let before = match before {
-            Some(before) => before,
-            None => metadata::names(self.session, &info.path).await,
-        };
+        let mut info = self.put(&path, content).await?;
+        let before = if info.attributes == Some(false) { Vec::new() } else { metadata::names(self.session, &info.path).await };
         if info.owner.as_ref() != Some(&acting(self.session, self.user))
             && let Err(error) = give_to(self.session, self.user, &mut info).await
         {

@@ -10,7 +10,6 @@ use bytes::Bytes;
 use flate2::write::MultiGzDecoder;
 use futures_util::stream::BoxStream;
 use futures_util::{StreamExt, stream};
-use tokio::sync::Notify;
 
 /// Bytes from a client, or why there are no more.
 pub(crate) type Content = BoxStream<'static, Result<Bytes, String>>;
@@ -47,15 +46,6 @@ pub(crate) fn unpacked(packed: Content, spoiled: Arc<OnceLock<String>>) -> Conte
         }
     });
     unpacked.filter(|piece| std::future::ready(!matches!(piece, Ok(bytes) if bytes.is_empty()))).boxed()
-}
-
-/// Says so when all of it was asked for.
-pub(crate) fn tell_of_the_end(content: Content, sent: Arc<Notify>) -> Content {
-    let end = stream::poll_fn(move |_| {
-        sent.notify_one();
-        Poll::Ready(None)
-    });
-    content.chain(end).boxed()
 }
 
 fn note(spoiled: &OnceLock<String>, error: &std::io::Error) -> String {

@@ -85,7 +85,19 @@ mod tests {
     fn info(kind: FileKind, mode: u32) -> FileInfo {
         let path = GuestPath::new("/x").unwrap();
         let (owner, group) = (Some("user".to_owned()), None);
-        FileInfo { path, kind, size: 3, mode, uid: 1000, gid: 7, owner, group, modified_nanos: 1_500_000_000, symlink_target: None }
+        FileInfo {
+            path,
+            kind,
+            size: 3,
+            mode,
+            uid: 1000,
+            gid: 7,
+            owner,
+            group,
+            modified_nanos: 1_500_000_000,
+            symlink_target: None,
+            attributes: None,
+        }
     }
 
     #[test]

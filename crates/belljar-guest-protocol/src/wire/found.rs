@@ -43,6 +43,8 @@ pub struct FileBody {
     modified_nanos: i64,
     #[n(9)]
     symlink_target: Option<ByteVec>,
+    #[n(10)]
+    attributes: Option<bool>,
 }
 
 impl From<&FileInfo> for FileBody {
@@ -63,6 +65,7 @@ impl From<&FileInfo> for FileBody {
             group: info.group.clone(),
             modified_nanos: info.modified_nanos,
             symlink_target: info.symlink_target.clone().map(Into::into),
+            attributes: info.attributes,
         }
     }
 }
@@ -92,6 +95,7 @@ impl TryFrom<FileBody> for FileInfo {
             group: body.group,
             modified_nanos: body.modified_nanos,
             symlink_target,
+            attributes: body.attributes,
         })
     }
 }

@@ -64,6 +64,7 @@ impl<'a> Describer<'a> {
             group: self.names.groups.entry(gid).or_insert_with(|| users.group_name(gid)).clone(),
             modified_nanos: metadata.mtime().saturating_mul(1_000_000_000).saturating_add(metadata.mtime_nsec()),
             symlink_target: if kind == FileKind::Symlink { target(path) } else { None },
+            attributes: None,
         })
     }
 }

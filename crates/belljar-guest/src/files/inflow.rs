@@ -15,7 +15,7 @@ use belljar_types::FileInfo;
 use bytes::Bytes;
 use tokio::sync::Notify;
 
-use super::{Describer, Writing};
+use super::Writing;
 use crate::users::Users;
 
 /// What may wait in memory until the file takes it.
@@ -109,8 +109,7 @@ impl Inflow {
             drop(state);
             self.moved.notify_one();
             if pieces.is_empty() {
-                let closed = open.file.close();
-                return self.settle(closed.and_then(|(path, metadata)| Describer::new(&open.users).describe(&path, &metadata)));
+                return self.settle(open.file.close(&open.users));
             }
             if let Err(failure) = open.file.append(&pieces) {
                 return self.settle(Err(failure));

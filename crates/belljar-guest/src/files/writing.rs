@@ -4,18 +4,20 @@
 //! it (btrfs, 4 MiB that are in memory: 3 ms to write over, 6 to shorten to a byte and write); to empty it shows readers an empty file besides, and makes
 //! btrfs bring it to the disk when it is closed.
 
-use std::fs::{File, Metadata, OpenOptions};
+use std::fs::{File, OpenOptions};
 use std::io::{IoSlice, Seek, SeekFrom, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use belljar_guest_protocol::Failure;
-use belljar_types::WriteOptions;
+use belljar_linux::attributes;
+use belljar_types::{FileInfo, WriteOptions};
 use bytes::Bytes;
 use rustix::process::{Gid, Uid};
 
 use super::tree::{content_metadata, make_directories, open_flags};
-use super::{Actor, as_os, refused};
+use super::{Actor, Describer, as_os, refused};
+use crate::users::Users;
 
 /// A longer file is emptied when it is opened: one of the template would first be copied for nothing, and room for both may be short.
 const KEPT_AT_MOST: u64 = 16 << 20;
@@ -61,9 +63,11 @@ impl Writing {
     }
 
     /// Closes the file, from when on it can be executed, and says what it is like. May take as long as writing.
-    pub(crate) fn close(mut self) -> Result<(Vec<u8>, Metadata), Failure> {
+    pub(crate) fn close(mut self, users: &Users) -> Result<FileInfo, Failure> {
         let metadata = self.cut().and_then(|()| self.file.metadata()).map_err(|error| self.failed(&error))?;
-        Ok((std::mem::take(&mut self.path), metadata))
+        let attributes = attributes::any_of(&self.file).ok();
+        let info = Describer::new(users).describe(&self.path, &metadata)?;
+        Ok(FileInfo { attributes, ..info })
     }
 }
 
