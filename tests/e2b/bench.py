@@ -1,7 +1,7 @@
 """What E2B's Python SDK costs beside the native API, in one sandbox and one run: the same command both ways in turn, and 4 MiB written and read.
 
 Beside the files it measures what nobody can do without: the same calls of the SDK with a peer that does nothing, with a peer that does nothing but
-keep the bytes in a file on the disk that sandboxes are on, and a program inside that writes the same.
+keep the bytes in a file on the disk that sandboxes are on, and a program inside that writes the same. And it measures how much of two processors one gets.
 
 Prints JSON. Needs the SDK's environment variables, and in BENCH_DISK a directory on that disk.
 """
@@ -72,6 +72,31 @@ class Disk:
             at += os.sendfile(connection.fileno(), self.file, at, len(DATA) - at)
 
 
+class Twins:
+    """The same work in two processes at once. A kernel that puts whatever wakes on a processor that is in use takes twice as long, however idle the others are."""
+
+    WORK = 0.002
+
+    def __init__(self):
+        self.other, end = multiprocessing.Pipe()
+        multiprocessing.Process(target=self.answer, args=(end,), daemon=True).start()
+
+    def answer(self, end):
+        while end.recv():
+            self.work()
+            end.send(True)
+
+    def work(self):
+        begun = time.process_time()
+        while time.process_time() - begun < self.WORK:
+            pass
+
+    def both(self):
+        self.other.send(True)
+        self.work()
+        self.other.recv()
+
+
 def peer(told, keeper):
     """Answers the SDK as a server would that does nothing else."""
     listener, kept = socket.create_server(("127.0.0.1", 0)), keeper()
@@ -127,7 +152,7 @@ def main():
             into = samples if turn >= WARM_UP else {}
             timed(into, "run true, native API", lambda: native.run(sandbox.sandbox_id, "true"))
             timed(into, "run true, SDK", lambda: sandbox.commands.run("true"))
-        told, peers = multiprocessing.Queue(), {}
+        told, peers, twins = multiprocessing.Queue(), {}, Twins()
         for name, keeper in {"SDK alone": Memory, "SDK and a bare file": Disk}.items():
             multiprocessing.Process(target=peer, args=(told, keeper), daemon=True).start()
             peers[name] = Sandbox.connect(sandbox.sandbox_id, sandbox_url=f"http://127.0.0.1:{told.get()}")
@@ -139,6 +164,7 @@ def main():
                 assert len(read) == len(DATA)
             assert bytes(read) == DATA
             time.sleep(DIGEST)
+            timed(into, "2 ms of work, two at once", twins.both)
         sandbox.files.write("/home/user/inside.py", INSIDE)
         inside = sandbox.commands.run(f"python3 /home/user/inside.py {ROUNDS // 4 + WARM_UP}").stdout.split()
         samples["write 4 MiB, a program inside"] = [float(value) for value in inside[WARM_UP:]]
