@@ -28,7 +28,8 @@ pub(crate) fn is_unsupported(refused: &GuestError) -> bool {
     matches!(refused, GuestError::Refused { errno: NOT_SUPPORTED, .. })
 }
 
-/// Whether a file that was just written has attributes, inside or outside. It is of a disk that the host does not see if the host does not find it.
+/// Whether a file that was just written has attributes, inside or outside. What the agent said stands where the host does not find the file: it is in the
+/// sandbox's memory then.
 pub(crate) async fn any(attributes: &Arc<dyn OutsideAttributes>, written: &FileInfo) -> Option<bool> {
     if written.attributes == Some(true) {
         return Some(true);
