@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help up down interpreter setup guest binary build test test-full test-e2b conformance-e2b fuzz bench clean
+.PHONY: help up down interpreter setup guest program binary build test test-full test-e2b conformance-e2b fuzz bench clean
 
 TARGET := x86_64-unknown-linux-gnu
 TARGET_DIR := $(or $(CARGO_TARGET_DIR),target)
@@ -28,8 +28,10 @@ guest: ## build the static agent: target/guest/belljar-guest
 	@install -D -m 0755 $(TARGET_DIR)/$(TARGET)/guest/belljar-guest target/guest/belljar-guest
 	@printf 'guest: target/guest/belljar-guest, %d kB\n' $$(( $$(stat -c %s target/guest/belljar-guest) / 1024 ))
 
-binary: guest ## build the program: bin/belljar
+program:
 	cargo build --locked --package belljar --profile dist
+
+binary: guest program ## build the program and its agent: bin/belljar, bin/belljar-guest
 	@install -D -m 0755 $(TARGET_DIR)/dist/belljar bin/belljar.new && mv bin/belljar.new bin/belljar
 	@install -D -m 0755 target/guest/belljar-guest bin/belljar-guest.new && mv bin/belljar-guest.new bin/belljar-guest
 

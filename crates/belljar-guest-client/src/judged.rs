@@ -186,7 +186,9 @@ impl<G: Guest> Guest for JudgedGuest<G> {
 
     async fn write_file(&self, path: &GuestPath, options: &WriteOptions, content: ByteStream) -> Result<FileInfo, GuestError> {
         let mut info = self.agent.write_file(path, options, content).await?;
-        if let Some(outside) = &self.attributes {
+        if options.tell_attributes
+            && let Some(outside) = &self.attributes
+        {
             info.attributes = attributes::any(outside, &info).await;
         }
         Ok(info)

@@ -50,7 +50,7 @@ pub struct FileInfo {
     pub modified_nanos: i64,
     /// Where a symbolic link points.
     pub symlink_target: Option<Vec<u8>>,
-    /// Whether it has extended attributes; known of files that were just written, and not of all of them.
+    /// Whether it has extended attributes; known of files that were just written, where it was asked for and could be found out.
     pub attributes: Option<bool>,
 }
 
@@ -69,6 +69,8 @@ pub struct WriteOptions {
     pub create_new: bool,
     /// Take over a file that is there already, if whoever writes may. Those who watch it are told of it either way.
     pub claim: bool,
+    /// Say in the answer whether it has extended attributes. Where the host keeps them that takes a look at its disk.
+    pub tell_attributes: bool,
 }
 
 /// How to list a directory.

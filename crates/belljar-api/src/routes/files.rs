@@ -143,6 +143,7 @@ pub(crate) async fn write(sandbox: Opened, QueryOf(query): QueryOf<WriteQuery>, 
         make_parents: query.parents,
         create_new,
         claim: false,
+        tell_attributes: false,
     };
     let pieces: ByteStream = Box::pin(request.into_body().into_data_stream().map(received));
     let info = sandbox.ask(sandbox.session.write_file(&path, &options, pieces)).await?;

@@ -168,7 +168,8 @@ impl Upload<'_> {
     async fn put(&self, path: &GuestPath, content: Content) -> Result<FileInfo, FileError> {
         let session = self.session;
         let replay = Replay::new(content);
-        let options = WriteOptions { user: self.user.cloned(), make_parents: true, claim: true, ..WriteOptions::default() };
+        let options =
+            WriteOptions { user: self.user.cloned(), make_parents: true, claim: true, tell_attributes: true, ..WriteOptions::default() };
         let error = match session.write_file(path, &options, replay.stream()).await {
             Ok(info) => return Ok(info),
             Err(error) if is_denied(&error) && replay.rewind() => error,

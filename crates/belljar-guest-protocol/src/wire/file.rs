@@ -56,6 +56,9 @@ pub struct WriteFile {
     /// Take over what exists. An older agent does not know it; one that hears nothing of it does not do it.
     #[n(6)]
     pub claim: Option<bool>,
+    /// Say whether it has extended attributes. As with the one before.
+    #[n(7)]
+    pub tell_attributes: Option<bool>,
 }
 
 impl WriteFile {
@@ -69,6 +72,7 @@ impl WriteFile {
             make_parents: options.make_parents,
             create_new: options.create_new,
             claim: options.claim.then_some(true),
+            tell_attributes: options.tell_attributes.then_some(true),
         }
     }
 
@@ -84,6 +88,7 @@ impl WriteFile {
             make_parents: self.make_parents,
             create_new: self.create_new,
             claim: self.claim.unwrap_or_default(),
+            tell_attributes: self.tell_attributes.unwrap_or_default(),
         })
     }
 }

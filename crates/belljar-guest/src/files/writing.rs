@@ -30,6 +30,7 @@ pub(crate) struct Writing {
     written: u64,
     /// Where what was there before ends, if that is to go.
     before: u64,
+    tell_attributes: bool,
 }
 
 impl Writing {
@@ -65,7 +66,7 @@ impl Writing {
     /// Closes the file, from when on it can be executed, and says what it is like. May take as long as writing.
     pub(crate) fn close(mut self, users: &Users) -> Result<FileInfo, Failure> {
         let metadata = self.cut().and_then(|()| self.file.metadata()).map_err(|error| self.failed(&error))?;
-        let attributes = attributes::any_of(&self.file).ok();
+        let attributes = if self.tell_attributes { attributes::any_of(&self.file).ok() } else { None };
         let info = Describer::new(users).describe(&self.path, &metadata)?;
         Ok(FileInfo { attributes, ..info })
     }
@@ -106,5 +107,5 @@ pub(crate) fn open_for_writing(actor: &Actor, path: &[u8], options: &WriteOption
         file.seek(SeekFrom::Start(offset)).map_err(failed)?;
     }
     let before = if keep { metadata.len() } else { 0 };
-    Ok(Writing { file, path: path.to_vec(), written: 0, before })
+    Ok(Writing { file, path: path.to_vec(), written: 0, before, tell_attributes: options.tell_attributes })
 }

@@ -177,7 +177,8 @@ pub(crate) async fn modes_owners_and_attributes(class: IsolationClass) {
     assert_eq!((info.uid, info.gid, info.owner.as_deref()), (0, 0, Some("root")));
     assert!(guest.set_owner(&at, Some(1000), None, None).await.is_err(), "an ordinary user cannot give files away or take them");
     let mine = path("/home/user/mine");
-    let write = async || guest.write_file(&mine, &WriteOptions::default(), bytes("x")).await.unwrap();
+    let options = WriteOptions { tell_attributes: true, ..WriteOptions::default() };
+    let write = async || guest.write_file(&mine, &options, bytes("x")).await.unwrap();
     assert_eq!(write().await.attributes, Some(false));
     assert_eq!(guest.get_xattr(&mine, "user.note", None).await.unwrap(), None);
     guest.set_xattr(&mine, "user.note", Some(b"\0binary\xff"), None).await.unwrap();
