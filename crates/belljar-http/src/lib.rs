@@ -12,6 +12,7 @@ mod access;
 mod auth;
 mod bucket;
 mod extract;
+mod flushes;
 mod front;
 mod guest_log;
 mod hangup;

@@ -5,6 +5,7 @@
 
 mod deadline;
 mod headers;
+mod parting;
 mod pump;
 
 use std::time::Duration;
@@ -18,6 +19,7 @@ use belljar_types::{Scope, Timestamp};
 use hyper_util::rt::TokioIo;
 
 use crate::auth::unauthorized;
+use crate::flushes::Flushes;
 use crate::front::Front;
 use crate::host_route::PortHost;
 use crate::port_token::{SECURE_TOKEN_COOKIE, TOKEN_COOKIE, TOKEN_PARAMETER};
@@ -47,6 +49,7 @@ pub async fn forward(session: Session, port: u16, mut request: Request, path: &s
         Err(error) => return Err(session.explain(error).await.into()),
     };
     let peer = request.extensions().get::<Peer>().copied();
+    let flushes = request.extensions().get::<Flushes>().cloned();
     let upgrade = headers::upgrade_of(request.headers());
     let client = upgrade.is_some().then(|| hyper::upgrade::on(&mut request));
     let (mut parts, body) = request.into_parts();
@@ -84,7 +87,7 @@ pub async fn forward(session: Session, port: u16, mut request: Request, path: &s
         headers::clean_answer(answer.headers_mut());
     }
     headers::confine_cookies(answer.headers_mut());
-    Ok(answer.map(|body| deadline::bounded(Body::new(body), left)).into_response())
+    Ok(answer.map(|body| deadline::bounded(parting::parting(Body::new(body), flushes), left)).into_response())
 }
 
 fn port_closed(port: u16) -> Problem {

@@ -21,6 +21,7 @@ use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 use tower::Service as _;
 
+use crate::flushes::{Counted, Flushes};
 use crate::hangup::{Hangup, Resettable};
 use crate::listen::{Listen, ListenError, check_listen};
 use crate::metrics::Metrics;
@@ -225,11 +226,14 @@ struct Talk {
 impl Talk {
     async fn over(self, stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static, watcher: hyper_util::server::graceful::Watcher) {
         let spoke = Arc::new(AtomicBool::new(false));
+        let flushes = Flushes::default();
+        let stream = Counted::new(stream, flushes.clone());
         let service = {
             let (spoke, router, peer, hangup, most) = (Arc::clone(&spoke), self.router.clone(), self.peer, self.hangup, self.header_bytes);
             hyper::service::service_fn(move |mut request: axum::http::Request<Incoming>| {
                 spoke.store(true, Ordering::Relaxed);
                 request.extensions_mut().insert(peer);
+                request.extensions_mut().insert(flushes.clone());
                 if request.version() <= Version::HTTP_11 {
                     request.extensions_mut().insert(hangup.clone());
                 }
