@@ -9,19 +9,35 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 
 use rustix::fs::{Mode, OFlags, ResolveFlags, openat2};
+use rustix::io::Errno;
+
+/// How often a way is tried again that crossed a change. Whoever renames without an end in a sandbox must not keep the host here.
+const TRIES: u32 = 1000;
 
 fn confined() -> ResolveFlags {
     ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS
 }
 
+/// One open that stays below `directory`. The kernel gives up a way with `..` in it whenever anything on the whole machine is renamed or mounted
+/// meanwhile, since it cannot tell any more whether that led out: such a way is walked anew.
+fn open_confined(directory: impl AsFd, path: &Path, flags: OFlags, mode: Mode, resolve: ResolveFlags) -> io::Result<OwnedFd> {
+    let mut tries = TRIES;
+    loop {
+        match openat2(&directory, path, flags | OFlags::CLOEXEC, mode, resolve) {
+            Err(Errno::AGAIN) if tries > 0 => tries -= 1,
+            other => return Ok(other?),
+        }
+    }
+}
+
 /// Opens `path` below `directory`.
 pub fn open_beneath(directory: impl AsFd, path: &Path, flags: OFlags, mode: Mode) -> io::Result<OwnedFd> {
-    Ok(openat2(directory, path, flags | OFlags::CLOEXEC | OFlags::NOFOLLOW, mode, confined())?)
+    open_confined(directory, path, flags | OFlags::NOFOLLOW, mode, confined())
 }
 
 /// Opens what `path` leads to for somebody whose root is `directory`: links are followed, and end there at the latest.
 pub fn open_within(directory: impl AsFd, path: &Path, flags: OFlags) -> io::Result<OwnedFd> {
-    Ok(openat2(directory, path, flags | OFlags::CLOEXEC, Mode::empty(), ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS)?)
+    open_confined(directory, path, flags, Mode::empty(), ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS)
 }
 
 /// Opens the directory `path` below `directory`.
@@ -35,7 +51,7 @@ pub fn make_directory_beneath(directory: impl AsFd, name: &Path, mode: Mode) -> 
     let (parent, last) = split(directory, name)?;
     let parent = parent.as_ref().map_or(directory, AsFd::as_fd);
     match rustix::fs::mkdirat(parent, last, mode) {
-        Ok(()) | Err(rustix::io::Errno::EXIST) => open_directory_beneath(parent, last),
+        Ok(()) | Err(Errno::EXIST) => open_directory_beneath(parent, last),
         Err(errno) => Err(errno.into()),
     }
 }
@@ -47,7 +63,7 @@ pub fn make_directories_beneath(directory: impl AsFd, path: &Path, mode: Mode) -
     for part in path {
         let made = match rustix::fs::mkdirat(&at, part, mode) {
             Ok(()) => true,
-            Err(rustix::io::Errno::EXIST) => false,
+            Err(Errno::EXIST) => false,
             Err(errno) => return Err(errno.into()),
         };
         at = open_directory_beneath(&at, Path::new(part))?;
@@ -75,6 +91,9 @@ fn split(directory: impl AsFd, path: &Path) -> io::Result<(Option<OwnedFd>, &Pat
 
 #[cfg(test)]
 mod tests {
+    use std::path::PathBuf;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
     use super::*;
 
     fn root() -> (tempfile::TempDir, OwnedFd) {
@@ -97,6 +116,32 @@ mod tests {
         assert!(make_directories_beneath(&open, Path::new("absolute/belljar/x"), Mode::RWXU).is_err());
         assert!(make_directories_beneath(&open, Path::new("new/../../belljar"), Mode::RWXU).is_err());
         assert!(!Path::new("/etc/belljar").exists());
+    }
+
+    #[test]
+    fn a_way_up_and_down_is_found_while_others_rename() {
+        let (directory, open) = root();
+        std::fs::create_dir(directory.path().join("below")).unwrap();
+        std::fs::write(directory.path().join("file"), b"x").unwrap();
+        let path = PathBuf::from("below/..".to_owned() + &"/below/..".repeat(50) + "/file");
+        let stop = AtomicBool::new(false);
+        let elsewhere = tempfile::tempdir().unwrap();
+        let (one, other) = (elsewhere.path().join("one"), elsewhere.path().join("other"));
+        std::fs::write(&one, b"").unwrap();
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !stop.load(Ordering::Relaxed) {
+                    std::fs::rename(&one, &other).and_then(|()| std::fs::rename(&other, &one)).unwrap();
+                }
+            });
+            let resolve = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
+            let crossed = || matches!(openat2(&open, &path, OFlags::PATH, Mode::empty(), resolve), Err(Errno::AGAIN));
+            let given_up = (0..10_000_000).any(|_| crossed());
+            let found = (0..1000).try_for_each(|_| open_within(&open, &path, OFlags::PATH).map(drop));
+            stop.store(true, Ordering::Relaxed);
+            assert!(given_up, "the control: one try is enough here");
+            found.unwrap();
+        });
     }
 
     #[test]
