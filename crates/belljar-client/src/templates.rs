@@ -63,6 +63,12 @@ pub struct Cleaned {
     pub layers: Vec<String>,
     /// Their bytes.
     pub bytes: u64,
+    /// Volumes on the host that the server's store does not know. They are left, unless orphans were asked for.
+    #[serde(default)]
+    pub orphaned_volumes: Vec<String>,
+    /// The same of snapshots.
+    #[serde(default)]
+    pub orphaned_snapshots: Vec<String>,
     /// Whether nothing was removed.
     pub dry_run: bool,
 }
@@ -133,6 +139,11 @@ impl Client {
     /// Removes layers that nothing refers to, or only says which.
     pub async fn clean_up(&self, dry_run: bool) -> Result<Cleaned, ClientError> {
         self.ask(Method::POST, ["v1", "gc"]).json(&json!({ "dry_run": dry_run })).fetch().await
+    }
+
+    /// The same, and what the server's store does not know: volumes and snapshots of before another store was put in place.
+    pub async fn clean_up_orphans(&self, dry_run: bool) -> Result<Cleaned, ClientError> {
+        self.ask(Method::POST, ["v1", "gc"]).json(&json!({ "dry_run": dry_run, "orphans": true })).fetch().await
     }
 }
 

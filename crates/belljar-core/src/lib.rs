@@ -42,6 +42,7 @@ mod snapshot_recovery;
 mod snapshots;
 mod starting;
 mod statistics;
+mod sweeping;
 mod taping;
 mod telling;
 mod templates;
@@ -60,7 +61,7 @@ pub use belljar_ports::{
     ArtifactCursor, ArtifactPage, AuditError, AuditPage, AuditQuery, AuditVerdict, BlobError, BlobStream, BuildLine, ByteStream,
     Capabilities, Checkpoint, ContentStream, Cursor, EventStream, Family, FileContent, FileStream, Guest, GuestConnection, GuestError,
     Holder, Order, OutputStream, OwnedTemplate, Page, PageRequest, ParcelError, RuntimeError, SandboxFilter, SearchStream, SecretInfo,
-    SnapshotCursor, SnapshotFilter, SnapshotKind, SnapshotPage, StoreError, Swept, TapeInfo, TemplateError, TemplateSource, VolumeError,
+    SnapshotCursor, SnapshotFilter, SnapshotKind, SnapshotPage, StoreError, TapeInfo, TemplateError, TemplateSource, VolumeError,
     VolumeFile, VolumePage,
 };
 pub use building::{BuildBase, BuildPlan, BuildView, PlannedStep};
@@ -78,6 +79,7 @@ pub use service::{Parts, Service, StartError};
 pub use session::Session;
 pub use snapshots::TakeSnapshot;
 pub use statistics::Statistics;
+pub use sweeping::{Cleaned, SweepOptions};
 pub use volumes::{CopyVolume, CreateVolume, MountRequest, VolumeStatus};
 
 pub use belljar_types::chain;

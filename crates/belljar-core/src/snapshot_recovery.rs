@@ -10,7 +10,7 @@
 //! | whole | no | the log says so; whoever asks for it is told |
 //! | warm | yes | its template's sandboxes begin with it, as before |
 //! | warm | no | it is forgotten |
-//! | nothing | yes | an orphan: removed after a grace, if the store still knows nothing of it |
+//! | nothing | yes | an orphan, of before another store was put in place: left, and the log says so |
 //! | any | its engine does not work | left alone |
 
 use std::collections::{HashMap, HashSet};
@@ -37,7 +37,7 @@ pub(crate) async fn settle(shared: &Arc<Shared>, snapshots: Vec<Snapshot>, unrea
         error!(snapshot = id, detail = row.detail, "a snapshot's row cannot be read; the row and whatever belongs to it are left alone");
         known.insert(row.id);
     }
-    let mut orphans = Vec::new();
+    let mut orphans = 0;
     let mut rows: HashMap<_, Vec<Snapshot>> = HashMap::new();
     for snapshot in snapshots {
         rows.entry(snapshot.class).or_default().push(snapshot);
@@ -56,9 +56,14 @@ pub(crate) async fn settle(shared: &Arc<Shared>, snapshots: Vec<Snapshot>, unrea
             let record = found.remove(&snapshot.id);
             settle_one(shared, &engine.runtime, snapshot, record).await;
         }
-        orphans.extend(found.into_keys().filter(|id| !known.contains(id.as_str())).map(|id| (Arc::clone(&engine.runtime), id)));
+        orphans += found.keys().filter(|id| !known.contains(id.as_str())).count();
     }
-    tokio::spawn(remove_orphans(Arc::clone(shared), orphans));
+    if orphans > 0 {
+        warn!(
+            count = orphans,
+            "there are snapshots on the host that the store does not know; they are left, `belljar gc --orphans` removes them"
+        );
+    }
 }
 
 async fn settle_one(shared: &Arc<Shared>, runtime: &Arc<dyn Runtime>, snapshot: Snapshot, found: Option<SnapshotRecord>) {
@@ -81,21 +86,6 @@ async fn settle_one(shared: &Arc<Shared>, runtime: &Arc<dyn Runtime>, snapshot: 
         }
         (SnapshotState::Making | SnapshotState::Warm | SnapshotState::Removing, _, _) => {
             shared.drop_snapshot(runtime, &id).await;
-        }
-    }
-}
-
-/// Removes what nothing knows of. It is left for a while first: an operator who put an old store in place by mistake can still stop.
-async fn remove_orphans(shared: Arc<Shared>, orphans: Vec<(Arc<dyn Runtime>, SnapshotId)>) {
-    if orphans.is_empty() {
-        return;
-    }
-    warn!(count = orphans.len(), grace = ?shared.config.orphan_grace, "there are snapshots on the host that the store does not know; they will be removed");
-    tokio::time::sleep(shared.config.orphan_grace).await;
-    for (runtime, id) in orphans {
-        match runtime.remove_snapshot(&id).await {
-            Ok(()) => info!(snapshot = %id, "removed a snapshot that the store does not know"),
-            Err(failure) => error!(snapshot = %id, error = chain(&failure), "could not remove a snapshot that the store does not know"),
         }
     }
 }

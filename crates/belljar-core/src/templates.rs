@@ -1,8 +1,6 @@
-//! Templates: what a project sees, makes and removes, and the sweep that frees what nothing refers to.
+//! Templates: what a project sees, makes and removes.
 
-use std::collections::BTreeSet;
-
-use belljar_ports::{BuildLine, OwnedTemplate, Swept, TemplateSource};
+use belljar_ports::{BuildLine, OwnedTemplate, TemplateSource};
 use belljar_types::{AuditAction, Phase, ProjectId, Scope, Template, TemplateName};
 use tokio::sync::mpsc;
 
@@ -77,30 +75,6 @@ impl Service {
         } else {
             Err(CoreError::NoTemplate { name: name.clone() })
         }
-    }
-
-    /// Removes layers that no template, no live sandbox and no snapshot refers to; or only says which.
-    pub async fn sweep(&self, caller: &Caller, dry_run: bool) -> Result<Swept, CoreError> {
-        caller.require(Scope::Admin)?;
-        // From here on no template goes. Whoever found one before is about to make a sandbox, or has: asked in this order, neither is missed.
-        let _nobody_makes_one = self.shared.builds.gate.write().await;
-        let mut keep: BTreeSet<_> = self.shared.builds.layers().into_iter().collect();
-        // From the store and not from memory: sandboxes whose engine is away need their layers too.
-        let (rows, unreadable) = self.shared.store.unended().await?;
-        if let Some(row) = unreadable.into_iter().next() {
-            return Err(belljar_ports::StoreError::Corrupt { what: "sandbox", id: row.id, detail: row.detail }.into());
-        }
-        let (snapshots, unreadable) = self.shared.store.all_snapshots().await?;
-        if let Some(row) = unreadable.into_iter().next() {
-            return Err(belljar_ports::StoreError::Corrupt { what: "snapshot", id: row.id, detail: row.detail }.into());
-        }
-        keep.extend(rows.into_iter().flat_map(|sandbox| sandbox.spec.layers));
-        keep.extend(snapshots.into_iter().flat_map(|snapshot| snapshot.spec.layers));
-        // And what the store does not know of: an operator may have put an old one in place by mistake.
-        for engine in self.shared.engines.iter().filter(|engine| engine.report.works()) {
-            keep.extend(engine.runtime.snapshots().await?.into_iter().flat_map(|snapshot| snapshot.layers));
-        }
-        Ok(self.shared.templates.sweep(&keep, dry_run).await?)
     }
 }
 

@@ -7,12 +7,12 @@
 //! | removing | either | it is removed |
 //! | ready | yes | – |
 //! | ready | no | the log says so; whoever asks for it is told |
-//! | nothing | yes | an orphan: removed after a grace |
+//! | nothing | yes | an orphan, of before another store was put in place: left, and the log says so |
 
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use belljar_ports::{StoreError, VolumeError};
+use belljar_ports::StoreError;
 use belljar_types::{Volume, VolumeId, VolumeState, escape_untrusted};
 use tracing::{error, info, warn};
 
@@ -40,8 +40,13 @@ pub(crate) async fn settle(shared: &Arc<Shared>) -> Result<(), StoreError> {
         let is_there = there.contains(&volume.id);
         settle_one(shared, volume, is_there).await;
     }
-    let orphans = found.into_iter().filter(|id| !known.contains(id.as_str())).collect();
-    tokio::spawn(remove_orphans(Arc::clone(shared), orphans));
+    let orphans = found.iter().filter(|id| !known.contains(id.as_str())).count();
+    if orphans > 0 {
+        warn!(
+            count = orphans,
+            "there are volumes on the host that the store does not know; they are left, `belljar gc --orphans` removes them"
+        );
+    }
     Ok(())
 }
 
@@ -62,20 +67,5 @@ async fn settle_one(shared: &Arc<Shared>, volume: Volume, is_there: bool) {
             }
         }
         (VolumeState::Making, false) | (VolumeState::Removing, _) => shared.drop_volume(&volume.id).await,
-    }
-}
-
-/// Left for a while first: an operator who put an old store in place by mistake can still stop.
-async fn remove_orphans(shared: Arc<Shared>, orphans: Vec<VolumeId>) {
-    if orphans.is_empty() {
-        return;
-    }
-    warn!(count = orphans.len(), grace = ?shared.config.orphan_grace, "there are volumes on the host that the store does not know; they will be removed");
-    tokio::time::sleep(shared.config.orphan_grace).await;
-    for id in orphans {
-        match shared.volumes.remove(&id).await {
-            Ok(()) | Err(VolumeError::Absent { .. }) => info!(volume = %id, "removed a volume that the store does not know"),
-            Err(failure) => error!(volume = %id, error = chain(&failure), "could not remove a volume that the store does not know"),
-        }
     }
 }

@@ -123,6 +123,10 @@ pub(crate) struct GcRequest {
     #[serde(default)]
     #[schema(example = true)]
     pub(crate) dry_run: bool,
+    /// Remove orphans too: volumes and snapshots on the host that the store does not know, because another store was put in place.
+    #[serde(default)]
+    #[schema(example = false)]
+    pub(crate) orphans: bool,
 }
 
 /// What was, or would be, removed.
@@ -132,6 +136,10 @@ pub(crate) struct GcResult {
     pub(crate) layers: Vec<String>,
     /// Their bytes.
     pub(crate) bytes: u64,
+    /// Volumes on the host that the store does not know. They are left, unless `orphans` was asked for.
+    pub(crate) orphaned_volumes: Vec<String>,
+    /// The same of snapshots.
+    pub(crate) orphaned_snapshots: Vec<String>,
     /// Whether nothing was removed.
     pub(crate) dry_run: bool,
 }

@@ -4,7 +4,7 @@ use axum::Json;
 use axum::extract::{FromRequest, Request, State};
 use axum::http::StatusCode;
 use axum::response::Response;
-use belljar_core::TemplateSource;
+use belljar_core::{SweepOptions, TemplateSource};
 use belljar_http::{Authenticated, JsonBody, OptionalJson, PathOf, Problem, QueryOf, content_type_is, read_limited};
 use belljar_types::{Invalid, Scope, TemplateName};
 use futures_util::StreamExt;
@@ -142,7 +142,7 @@ pub(crate) async fn remove(
 
 /// Clean up.
 ///
-/// Removes layers that no template and no sandbox refers to. Needs the scope `admin`.
+/// Removes layers that no template, no sandbox and no snapshot refers to, and orphans where that is asked for. Needs the scope `admin`.
 #[utoipa::path(
     post, path = "/v1/gc", tag = "templates", operation_id = "collectGarbage", request_body = GcRequest,
     responses((status = 200, description = "What was, or would be, removed.", body = GcResult), Problems)
@@ -152,7 +152,13 @@ pub(crate) async fn gc(
     caller: Authenticated,
     OptionalJson(request): OptionalJson<GcRequest>,
 ) -> Result<Json<GcResult>, Problem> {
-    let swept = state.service.sweep(&caller, request.dry_run).await?;
-    let layers = swept.layers.iter().map(ToString::to_string).collect();
-    Ok(Json(GcResult { layers, bytes: swept.bytes, dry_run: request.dry_run }))
+    let options = SweepOptions { dry_run: request.dry_run, orphans: request.orphans };
+    let cleaned = state.service.sweep(&caller, options).await?;
+    Ok(Json(GcResult {
+        layers: cleaned.layers.iter().map(ToString::to_string).collect(),
+        bytes: cleaned.bytes,
+        orphaned_volumes: cleaned.orphaned_volumes.iter().map(ToString::to_string).collect(),
+        orphaned_snapshots: cleaned.orphaned_snapshots.iter().map(ToString::to_string).collect(),
+        dry_run: options.dry_run,
+    }))
 }

@@ -6,7 +6,7 @@ use belljar_core::{Caller, CoreError, Denied, ErrorClass, Lease, NewKeyRequest, 
 use belljar_testkit::block_on;
 use belljar_types::{KeyId, Quota, Scope};
 
-use crate::scene::{CONTAINER, Scene, among_others, code, container};
+use crate::scene::{CONTAINER, ONLY_LOOK, Scene, among_others, code, container};
 
 const PAGE: PageRequest = PageRequest { order: Order::NewestFirst, after: None, limit: 100 };
 
@@ -81,7 +81,7 @@ async fn try_everything(scene: &Scene, caller: &Caller) -> Vec<(Scope, bool)> {
         (Scope::Templates, service.remove_template(caller, &name, false).await),
         (Scope::Admin, service.make_template(caller, &name, source, true, lines).await.map(drop)),
         (Scope::Admin, service.remove_template(caller, &name, true).await),
-        (Scope::Admin, service.sweep(caller, true).await.map(drop)),
+        (Scope::Admin, service.sweep(caller, ONLY_LOOK).await.map(drop)),
         (Scope::Admin, service.set_quota(caller, &project, Quota::default()).await.map(drop)),
         (Scope::Admin, service.remove_project(caller, &project).await),
         (Scope::Admin, service.add_key(caller, request("unheard-of", &[Scope::Read], None)).await.map(drop)),

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use belljar_audit::AuditLog;
-use belljar_core::{Caller, CoreError, CreateSandbox, NewKeyRequest, Parts, Service, ServiceConfig, SharedKernel, fresh_secret};
+use belljar_core::{
+    Caller, CoreError, CreateSandbox, NewKeyRequest, Parts, Service, ServiceConfig, SharedKernel, SweepOptions, fresh_secret,
+};
 use belljar_host::{Host, HostRoom, TallyFile};
 use belljar_image::{Catalog, CatalogOptions, LayerStore};
 use belljar_parcel::HostParcels;
@@ -168,6 +170,11 @@ impl Scene {
 pub(crate) fn settings() -> ServiceConfig {
     ServiceConfig { shared_kernel: SharedKernel::Allowed, orphan_grace: Duration::from_secs(3600), ..ServiceConfig::default() }
 }
+
+/// A clean-up that removes nothing.
+pub(crate) const ONLY_LOOK: SweepOptions = SweepOptions { dry_run: true, orphans: false };
+/// One that removes what the store does not know, too.
+pub(crate) const ORPHANS: SweepOptions = SweepOptions { dry_run: false, orphans: true };
 
 /// A container, with room on a small machine for many.
 pub(crate) fn container() -> CreateSandbox {

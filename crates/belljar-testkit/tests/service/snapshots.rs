@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use belljar_core::{CreateSandbox, ForkRequest, ForkSource, PartialLimits, Session, SnapshotKind, TakeSnapshot};
+use belljar_core::{CreateSandbox, ForkRequest, ForkSource, PartialLimits, Session, SnapshotKind, SweepOptions, TakeSnapshot};
 use belljar_ports::{SnapshotFilter, SnapshotStore, Store};
 use belljar_testkit::{block_on, run};
 use belljar_types::{
@@ -12,7 +12,7 @@ use belljar_types::{
     Timestamp,
 };
 
-use crate::scene::{BOTH, CONTAINER, Scene, alone, among_others, code, container, of_class, settings, until};
+use crate::scene::{BOTH, CONTAINER, ONLY_LOOK, ORPHANS, Scene, alone, among_others, code, container, of_class, settings, until};
 
 /// An interpreter that holds a number in memory, and does as the lines of a pipe say.
 const INTERPRETER: &str = "mkfifo /tmp/in && exec python3 -c '
@@ -275,7 +275,15 @@ fn a_server_that_comes_back_finishes_or_undoes_what_was_half_done() {
         let ids: BTreeSet<_> = seen.iter().map(|snapshot| snapshot.id.clone()).collect();
         assert_eq!(ids, BTreeSet::from([whole.id.clone(), taken.id.clone()]));
         assert_eq!(scene.store.all_snapshots().await.unwrap().0.len(), 2, "the rest is forgotten");
-        until(|| async { snapshots_on_the_host(&scene, IsolationClass::Container).await == ids }).await;
+        let and_the_orphan: BTreeSet<_> = ids.iter().chain([&orphan]).cloned().collect();
+        until(|| async { snapshots_on_the_host(&scene, IsolationClass::Container).await == and_the_orphan }).await;
+        for (options, left) in
+            [(ONLY_LOOK, &and_the_orphan), (SweepOptions { orphans: true, ..ONLY_LOOK }, &and_the_orphan), (ORPHANS, &ids)]
+        {
+            let cleaned = scene.service.sweep(&scene.admin, options).await.unwrap();
+            assert_eq!(cleaned.orphaned_snapshots, std::slice::from_ref(&orphan), "{options:?}");
+            assert_eq!(snapshots_on_the_host(&scene, IsolationClass::Container).await, *left, "{options:?}");
+        }
         let ended = scene.show(&half.id).await;
         assert_eq!((ended.state, ended.end.as_ref().unwrap().cause), (SandboxState::Failed, belljar_types::EndCause::NotMade));
         assert!(!scene.is_on_the_host(IsolationClass::Container, &half.id).await);
@@ -305,10 +313,10 @@ fn a_sweep_keeps_the_layers_of_snapshots() {
         take(&scene, &sandbox.id, "kept").await;
         scene.kill([&sandbox.id]).await;
         assert!(layers.remove_template(&name).unwrap());
-        let with = scene.service.sweep(&scene.admin, true).await.unwrap();
+        let with = scene.service.sweep(&scene.admin, ONLY_LOOK).await.unwrap();
         assert!(!with.layers.contains(&own), "the snapshot needs it");
         scene.service.remove_snapshot(&scene.admin, "kept").await.unwrap();
-        let without = scene.service.sweep(&scene.admin, true).await.unwrap();
+        let without = scene.service.sweep(&scene.admin, ONLY_LOOK).await.unwrap();
         assert!(without.layers.contains(&own), "nobody needs it any more");
         assert!(layers.remove(&own).unwrap());
     });

@@ -1,13 +1,16 @@
 //! Volumes on real engines: what one sandbox wrote another reads, nobody gets what is another's, and nothing in a volume leads out of it.
 
+use std::collections::BTreeSet;
+
 use belljar_core::{
-    CopyVolume, CoreError, CreateSandbox, CreateVolume, ForkRequest, ForkSource, MountRequest, Service, SnapshotKind, TakeSnapshot,
+    CopyVolume, CoreError, CreateSandbox, CreateVolume, ForkRequest, ForkSource, MountRequest, Service, SnapshotKind, SweepOptions,
+    TakeSnapshot,
 };
 use belljar_ports::{Store as _, VolumeStore, Volumes};
 use belljar_testkit::{Finished, block_on, run, sh};
 use belljar_types::{IsolationClass, MountMode, Sandbox, SandboxState, Volume, VolumeId, VolumeState};
 
-use crate::scene::{BOTH, CONTAINER, Scene, alone, among_others, code, of_class, settings, until};
+use crate::scene::{BOTH, CONTAINER, ONLY_LOOK, ORPHANS, Scene, alone, among_others, code, of_class, settings, until};
 
 const CLASSES: [IsolationClass; 2] = [IsolationClass::Container, IsolationClass::Gvisor];
 
@@ -305,14 +308,17 @@ fn a_server_that_comes_back_finishes_or_undoes_what_was_half_done() {
         let seen = scene.service.volumes(&scene.admin, None, 10).await.unwrap().volumes;
         assert_eq!(seen.iter().map(|volume| volume.name.as_str()).collect::<Vec<_>>(), ["made", "ready"]);
         assert_eq!(scene.store.all_volumes().await.unwrap().0.len(), 2, "the rest is forgotten");
-        let mut expected = vec![ready.id.clone(), made.id.clone()];
-        expected.sort();
-        until(|| async {
-            let mut found = host.inventory().await.unwrap();
-            found.sort();
-            found == expected
-        })
-        .await;
+        let on_the_host = async || host.inventory().await.unwrap().into_iter().collect::<BTreeSet<_>>();
+        let ids = BTreeSet::from([ready.id.clone(), made.id.clone()]);
+        let and_the_orphan: BTreeSet<_> = ids.iter().chain([&orphan]).cloned().collect();
+        until(|| async { on_the_host().await == and_the_orphan }).await;
+        for (options, left) in
+            [(ONLY_LOOK, &and_the_orphan), (SweepOptions { orphans: true, ..ONLY_LOOK }, &and_the_orphan), (ORPHANS, &ids)]
+        {
+            let cleaned = scene.service.sweep(&scene.admin, options).await.unwrap();
+            assert_eq!(cleaned.orphaned_volumes, std::slice::from_ref(&orphan), "{options:?}");
+            assert_eq!(on_the_host().await, *left, "{options:?}");
+        }
         let late = CreateVolume { name: "late".parse().unwrap(), size_bytes: None, bucket: None };
         assert_eq!(code(before.create_volume(&scene.admin, late).await), "stopping", "a server that was thought dead makes nothing");
         let sandbox = scene.create(with(IsolationClass::Container, "made", MountMode::ReadWrite)).await;
