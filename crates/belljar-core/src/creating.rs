@@ -1,6 +1,7 @@
 //! Making a sandbox: what was asked for is checked against what there is and what is allowed, before anything is done for it.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use belljar_ports::{Once, Runtime};
 use belljar_types::{AuditAction, ExecutionId, Phase, Sandbox, SandboxId, SandboxSpec, SandboxState, Scope, Template, Timestamp};
@@ -72,6 +73,7 @@ impl Service {
             on_timeout: request.on_timeout,
             auto_resume: request.auto_resume,
             pause: None,
+            stood_still: Duration::ZERO,
             origin: None,
             begins_with: None,
             last_snapshot: None,

@@ -119,7 +119,6 @@ impl Service {
                 }
             }
         }
-        // A task of its own: whoever asked may go away, and what was begun is finished or undone.
         let source = match source {
             ForkSource::Sandbox(id) => id.to_string(),
             ForkSource::Snapshot(which) => which.to_owned(),
@@ -128,8 +127,7 @@ impl Service {
         let action = |phase| AuditAction::lifecycle("fork", phase, [("from", source.clone()), ("count", count.clone())]);
         self.refuse_without_budget(caller, network)?;
         let forking = Forking { shared: Arc::clone(&self.shared), request, key: caller.key.clone() };
-        let made = async { tokio::spawn(forking.run(from)).await.map_err(|_died| CoreError::Stopping)? };
-        self.recorded(caller, None, action, made).await
+        self.recorded(caller, None, action, Box::pin(forking.run(from))).await
     }
 }
 
@@ -372,6 +370,7 @@ pub(crate) fn from_snapshot(
         on_timeout: OnTimeout::default(),
         auto_resume: false,
         pause: None,
+        stood_still: Duration::ZERO,
         last_snapshot: origin.snapshot.clone(),
         origin: Some(origin),
         begins_with: Some(Beginning { snapshot: snapshot.id.clone(), memory: snapshot.kind == SnapshotKind::Memory, together: None }),

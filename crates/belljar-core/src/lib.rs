@@ -37,6 +37,7 @@ mod request;
 mod secrets;
 mod service;
 mod session;
+mod settling;
 mod shared;
 mod snapshot_recovery;
 mod snapshots;

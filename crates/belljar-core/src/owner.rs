@@ -51,6 +51,8 @@ pub(crate) struct Owner {
     wall_ends: Option<Instant>,
     /// Given back when the sandbox is gone, before anybody is told so.
     pub(crate) place: Option<Place>,
+    /// What the engine has made of it and the store does not know yet.
+    owed: Option<Sandbox>,
 }
 
 impl Owner {
@@ -81,6 +83,7 @@ impl Owner {
             lease_ends: None,
             wall_ends: None,
             place: Some(place),
+            owed: None,
         }
     }
 
@@ -217,14 +220,18 @@ impl Owner {
         });
         self.wall_ends = self.sandbox.spec.limits.wall_time.map(|limit| {
             let started = self.sandbox.started_at.unwrap_or(now);
-            Instant::now() + now.until(started.plus(limit)).min(limit)
+            Instant::now() + now.until(started.plus(limit).plus(self.sandbox.stood_still)).min(limit)
         });
     }
 
     /// Owns a sandbox that runs or stands still, until its end.
     pub(crate) async fn own(mut self) {
         loop {
-            let next = if self.sandbox.state == SandboxState::Paused { self.own_paused().await } else { self.own_running().await };
+            let next = match self.owed.take() {
+                Some(owed) => self.settle(owed).await,
+                None if self.sandbox.state == SandboxState::Paused => self.own_paused().await,
+                None => self.own_running().await,
+            };
             match next {
                 Next::Again => {}
                 Next::End(cause, detail, reply) => return self.end(cause, detail, reply).await,
@@ -275,10 +282,7 @@ impl Owner {
                     }
                     None => return Next::Gone,
                 },
-                (cause, detail) = &mut ended => {
-                    let (cause, detail) = self.in_time(cause).map_or((cause, detail), |cause| (cause, because(cause, &self.sandbox)));
-                    return Next::End(cause, detail, None);
-                }
+                (cause, detail) = &mut ended => return self.ended(cause, detail),
                 () = look_again(&stir, look_at) => {
                     if let Some(reached) = self.look().await {
                         drop((ended, ears));
@@ -302,6 +306,11 @@ impl Owner {
         (cause == EndCause::Lost && self.wall_ends.is_some_and(due)).then_some(EndCause::WallTime)
     }
 
+    pub(crate) fn ended(&self, cause: EndCause, detail: String) -> Next {
+        let (cause, detail) = self.in_time(cause).map_or((cause, detail), |cause| (cause, because(cause, &self.sandbox)));
+        Next::End(cause, detail, None)
+    }
+
     /// The next moment at which the sandbox has to end unless something changes, and why.
     fn next_due(&self) -> (Instant, EndCause) {
         let idle = self.sandbox.idle_timeout.map(|timeout| (self.activity.idle_at(timeout), EndCause::Idle));
@@ -317,7 +326,7 @@ impl Owner {
         let lease = change.lease.and_then(|lease| match (lease, self.sandbox.expires_at) {
             (Lease::FromNow(length), _) => Some(length),
             (Lease::AtLeast(_), None) => None,
-            (Lease::AtLeast(length), Some(at)) => (now.plus(length) > at).then_some(length),
+            (Lease::AtLeast(length), Some(at)) => (length > self.sandbox.lease_clock(now).until(at)).then_some(length),
         });
         let rewound = lease.is_some();
         let policy = change.policy.map(|own| self.shared.rule_again(&self.sandbox, &own)).transpose()?;
@@ -352,6 +361,15 @@ impl Owner {
     pub(crate) async fn advance(&mut self, state: SandboxState, change: impl FnOnce(&mut Sandbox)) -> Result<(), StoreError> {
         let mut next = Sandbox { state, ..self.sandbox.clone() };
         change(&mut next);
+        let is_under_way = matches!(self.sandbox.state, SandboxState::Pausing | SandboxState::Resuming);
+        let written = self.write(next.clone()).await;
+        if is_under_way && matches!(&written, Err(error) if !matches!(error, StoreError::Fenced { .. })) {
+            self.owed = Some(next);
+        }
+        written
+    }
+
+    pub(crate) async fn write(&mut self, next: Sandbox) -> Result<(), StoreError> {
         let (store, epoch, was) = (&self.shared.store, self.shared.epoch, self.sandbox.state);
         let message = telling::of_life(was, &next);
         let written = match &message {
@@ -362,12 +380,16 @@ impl Owner {
             self.shared.note(&error);
             return Err(error);
         }
-        self.sandbox = next;
         if message.is_some() {
             self.shared.tellings.notify_one();
         }
-        self.view.send_replace(Arc::new(self.sandbox.clone()));
+        self.show(next);
         Ok(())
+    }
+
+    pub(crate) fn show(&mut self, next: Sandbox) {
+        self.sandbox = next;
+        self.view.send_replace(Arc::new(self.sandbox.clone()));
     }
 }
 

@@ -76,7 +76,7 @@ impl Owner {
         let order = tokio::select! {
             order = self.orders.recv() => order,
             // What stands still in memory can be killed there; on disk nothing can.
-            (cause, detail) = wait_for_end(Arc::clone(&self.runtime), self.sandbox.id.clone()), if resident => return Next::End(cause, detail, None),
+            (cause, detail) = wait_for_end(Arc::clone(&self.runtime), self.sandbox.id.clone()), if resident => return self.ended(cause, detail),
         };
         match order {
             None => return Next::Gone,
@@ -168,18 +168,25 @@ impl Owner {
     pub(crate) async fn run_again(&mut self, run: ExecutionId, lease: Option<Duration>) -> Result<(), CoreError> {
         let now = Timestamp::now();
         self.advance(SandboxState::Running, |sandbox| {
-            let since = sandbox.pause.map_or(now, |pause| pause.since);
-            let left = lease.or_else(|| sandbox.expires_at.map(|at| since.until(at).max(MORE_THAN_NOTHING)));
+            let clock = sandbox.lease_clock(now);
+            let left = lease.or_else(|| sandbox.expires_at.map(|at| clock.until(at).max(MORE_THAN_NOTHING)));
             sandbox.spec.execution = run;
-            sandbox.pause = None;
+            if let Some(pause) = sandbox.pause.take().filter(|pause| pause.memory != PausedMemory::Resident) {
+                sandbox.stood_still += pause.since.until(now);
+            }
             sandbox.leased_at = now;
             sandbox.expires_at = left.map(|left| now.plus(left));
         })
         .await?;
+        self.run_on();
+        Ok(())
+    }
+
+    /// Winds up what stood still with the sandbox.
+    pub(crate) fn run_on(&mut self) {
         self.activity.touch();
         self.restart_clock();
         self.wind_up(Duration::ZERO);
-        Ok(())
     }
 }
 

@@ -75,6 +75,7 @@ fn fresh(project: &ProjectId) -> Result<Sandbox, Box<dyn Error>> {
         on_timeout: OnTimeout::Kill,
         auto_resume: false,
         pause: None,
+        stood_still: Duration::ZERO,
         origin: None,
         begins_with: None,
         last_snapshot: None,

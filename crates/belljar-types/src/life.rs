@@ -293,6 +293,9 @@ pub struct Sandbox {
     /// Its pause, from the moment it is asked for until it runs again.
     #[serde(default)]
     pub pause: Option<Pause>,
+    /// How long it was only on disk in all: that is no wall time.
+    #[serde(default)]
+    pub stood_still: Duration,
     /// Whom it is a copy of, if it is one.
     #[serde(default)]
     pub origin: Option<Origin>,
@@ -310,6 +313,11 @@ impl Sandbox {
     /// The current run.
     pub fn execution(&self) -> &ExecutionId {
         &self.spec.execution
+    }
+
+    /// The moment at which its lease stands: now, or while it is paused that of the pause, or of the lease it was given since.
+    pub fn lease_clock(&self, now: Timestamp) -> Timestamp {
+        self.pause.map_or(now, |pause| pause.since.max(self.leased_at))
     }
 
     /// The sandbox that everything it is related to began with; itself, if it is no copy.

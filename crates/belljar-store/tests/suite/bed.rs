@@ -130,6 +130,7 @@ pub(crate) fn sandbox(project: &ProjectId) -> Sandbox {
         on_timeout: OnTimeout::Pause,
         auto_resume: true,
         pause: None,
+        stood_still: Duration::ZERO,
         origin: None,
         begins_with: None,
         last_snapshot: None,
