@@ -46,15 +46,34 @@ async fn round(shared: &Arc<Shared>) -> Duration {
 }
 
 async fn snapshots(shared: &Arc<Shared>, now: Timestamp) -> Result<Duration, CoreError> {
-    for snapshot in shared.store.expiring_snapshots(now.plus(AHEAD), AT_ONCE).await? {
-        let (id, at) = (snapshot.id.clone(), snapshot.expires_at.unwrap_or(now));
-        if at > now {
-            return Ok(now.until(at));
+    let mut left = 0;
+    loop {
+        // Those that cannot go stand before all others: looked past, or they would keep them all.
+        let due = shared.store.expiring_snapshots(now.plus(AHEAD), AT_ONCE + left).await?;
+        let is_all = due.len() < usize::try_from(AT_ONCE + left).unwrap_or(usize::MAX);
+        left = 0;
+        for snapshot in due {
+            let (id, at) = (snapshot.id.clone(), snapshot.expires_at.unwrap_or(now));
+            if at > now {
+                return Ok(pause_with(left, now.until(at)));
+            }
+            match shared.remove_snapshot(snapshot).await {
+                Ok(()) => info!(snapshot = %id, "a snapshot's time was over"),
+                Err(failure) => {
+                    error!(snapshot = %id, error = chain(&failure), "could not remove a snapshot whose time was over; trying again");
+                    left += 1;
+                }
+            }
         }
-        shared.remove_snapshot(snapshot).await?;
-        info!(snapshot = %id, "a snapshot's time was over");
+        if is_all {
+            return Ok(pause_with(left, AHEAD));
+        }
     }
-    Ok(AHEAD)
+}
+
+/// What could not be removed is tried again soon.
+fn pause_with(left: u32, next: Duration) -> Duration {
+    if left > 0 { next.min(AFTER_FAILURE) } else { next }
 }
 
 /// What cannot be removed today may be tomorrow: the rest is not kept waiting for it.
@@ -69,14 +88,19 @@ async fn recordings(shared: &Arc<Shared>) {
 }
 
 async fn artifacts(shared: &Arc<Shared>, now: Timestamp) -> Result<Duration, CoreError> {
-    for artifact in shared.store.expiring_artifacts(now.plus(AHEAD), AT_ONCE).await? {
-        let at = artifact.expires_at.unwrap_or(now);
-        if at > now {
-            return Ok(now.until(at));
+    loop {
+        let due = shared.store.expiring_artifacts(now.plus(AHEAD), AT_ONCE).await?;
+        if due.is_empty() {
+            return Ok(AHEAD);
         }
-        let id = artifact.id.clone();
-        shared.remove_artifact(artifact).await?;
-        info!(artifact = %id, "an artifact's time was over");
+        for artifact in due {
+            let at = artifact.expires_at.unwrap_or(now);
+            if at > now {
+                return Ok(now.until(at));
+            }
+            let id = artifact.id.clone();
+            shared.remove_artifact(artifact).await?;
+            info!(artifact = %id, "an artifact's time was over");
+        }
     }
-    Ok(AHEAD)
 }

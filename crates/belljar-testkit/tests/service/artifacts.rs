@@ -88,6 +88,29 @@ fn what_is_no_file_too_large_or_not_there_leaves_nothing() {
 }
 
 #[test]
+fn all_that_is_due_after_a_long_absence_goes_at_once() {
+    block_on(async {
+        let _turn = among_others().await;
+        let mut scene = Scene::open(CONTAINER).await;
+        let sandbox = scene.container().await;
+        run(scene.service.open(&scene.admin, &sandbox.id).await.unwrap().guest().as_ref(), &["touch", "/home/user/small"]).await;
+        let kept = scene.service.keep_file(&scene.admin, &sandbox.id, keep("/home/user/small")).await.unwrap();
+        let epoch = scene.store.begin_epoch().await.unwrap();
+        for _ in 0..250 {
+            let id = ArtifactId::random();
+            let keeping = Artifact { id, state: ArtifactState::Keeping, expires_at: Some(kept.created_at), ..kept.clone() };
+            scene.store.enter_artifact(epoch, &keeping, 1000).await.unwrap();
+            let due = Artifact { state: ArtifactState::Kept, ..keeping };
+            scene.store.record_artifact(epoch, ArtifactState::Keeping, &due).await.unwrap();
+        }
+        scene.restart(CONTAINER).await;
+        until(|| async { scene.service.artifacts(&scene.admin, None, None, 1000).await.unwrap().artifacts.len() == 1 }).await;
+        scene.service.remove_artifact(&scene.admin, &kept.id).await.unwrap();
+        scene.kill([&sandbox.id]).await;
+    });
+}
+
+#[test]
 fn a_server_that_comes_back_removes_what_was_half_kept_or_half_removed() {
     block_on(async {
         let _turn = among_others().await;
