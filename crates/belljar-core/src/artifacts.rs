@@ -99,7 +99,8 @@ impl Service {
         let artifact = self.artifact(caller, id).await?;
         let sandbox = artifact.sandbox.clone();
         let action = |phase| AuditAction::lifecycle("remove_artifact", phase, [("artifact", id.to_string())]);
-        self.recorded(caller, Some(&sandbox), action, self.shared.remove_artifact(artifact)).await
+        let shared = Arc::clone(&self.shared);
+        self.recorded(caller, Some(&sandbox), action, async move { shared.remove_artifact(artifact).await }).await
     }
 }
 

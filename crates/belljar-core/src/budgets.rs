@@ -1,5 +1,6 @@
 //! Usage and budgets: verbs for whoever pays.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use belljar_types::{
@@ -60,9 +61,10 @@ impl Service {
         self.check_subject(caller, &budget.subject).await?;
         self.check_counted(&budget)?;
         let subject = format!("{} {}", budget.subject, budget.meter);
-        let setting = async {
-            self.shared.store.set_budget(&budget).await?;
-            Ok(self.shared.meters.reload(&*self.shared.store).await?)
+        let (shared, set) = (Arc::clone(&self.shared), budget.clone());
+        let setting = async move {
+            shared.store.set_budget(&set).await?;
+            Ok(shared.meters.reload(&*shared.store).await?)
         };
         self.recorded(caller, None, action("set_budget", &subject), setting).await?;
         let used = self.shared.meters.used(&budget.subject).of(budget.meter);
@@ -73,9 +75,10 @@ impl Service {
     pub async fn remove_budget(&self, caller: &Caller, subject: &BudgetSubject, meter: Meter) -> Result<bool, CoreError> {
         caller.require(Scope::Admin)?;
         let named = format!("{subject} {meter}");
-        let removing = async {
-            let removed = self.shared.store.remove_budget(subject, meter).await?;
-            self.shared.meters.reload(&*self.shared.store).await?;
+        let (shared, subject) = (Arc::clone(&self.shared), subject.clone());
+        let removing = async move {
+            let removed = shared.store.remove_budget(&subject, meter).await?;
+            shared.meters.reload(&*shared.store).await?;
             Ok(removed)
         };
         self.recorded(caller, None, action("remove_budget", &named), removing).await

@@ -29,7 +29,7 @@ use tracing::{error, info, warn};
 
 use self::log::Log;
 use crate::request::PartialLimits;
-use crate::{Caller, CoreError, Service, chain};
+use crate::{Caller, CoreError, Service, asking, chain};
 
 /// The metadata by which a sandbox is known as one of a build.
 pub(crate) const OF_BUILD: &str = "belljar.build";
@@ -228,16 +228,20 @@ impl Service {
             }
             *state = BuildState::Building;
         }
-        if let Err(failure) = self.shared.templates.put_build(&build.record()).await {
-            *lock(&build.state) = BuildState::Waiting;
-            return Err(failure.into());
-        }
         let (service, caller) = (Arc::clone(self), for_build(caller));
-        tokio::spawn(async move {
-            let outcome = service.make_from_steps(&caller, &build, plan).await;
-            service.end_build(&build, outcome.err()).await;
-        });
-        Ok(())
+        // Whoever asked may go away: a build that says it is under way is.
+        asking::to_the_end(async move {
+            if let Err(failure) = service.shared.templates.put_build(&build.record()).await {
+                *lock(&build.state) = BuildState::Waiting;
+                return Err(failure.into());
+            }
+            tokio::spawn(async move {
+                let outcome = Box::pin(service.make_from_steps(&caller, &build, plan)).await;
+                service.end_build(&build, outcome.err()).await;
+            });
+            Ok(())
+        })
+        .await
     }
 
     /// A build of the caller's project, with the lines of its log from `from` on, at most `limit`.

@@ -63,7 +63,9 @@ impl Service {
         let snapshot = self.snapshot(caller, which).await?;
         let source = snapshot.source.clone();
         let action = |phase| AuditAction::lifecycle("export_snapshot", phase, [("snapshot", snapshot.id.to_string())]);
-        let packed = self.recorded(caller, Some(&source), action, self.shared.pack(&snapshot, Contents::Everything)).await?;
+        let (shared, packing) = (Arc::clone(&self.shared), snapshot.clone());
+        let work = async move { shared.pack(&packing, Contents::Everything).await };
+        let packed = self.recorded(caller, Some(&source), action, work).await?;
         Ok((snapshot, packed))
     }
 
@@ -85,7 +87,8 @@ impl Service {
         let snapshot = self.snapshot(caller, which).await?;
         let source = snapshot.source.clone();
         let action = |phase| AuditAction::lifecycle("push_snapshot", phase, [("snapshot", snapshot.id.to_string())]);
-        self.recorded(caller, Some(&source), action, self.shared.push(&snapshot)).await
+        let (shared, pushing) = (Arc::clone(&self.shared), snapshot.clone());
+        self.recorded(caller, Some(&source), action, async move { shared.push(&pushing).await }).await
     }
 
     /// Takes in a snapshot that this project pushed, here or on another server.
@@ -131,9 +134,7 @@ impl Service {
         let action = |phase| AuditAction::lifecycle("import_snapshot", phase, [("snapshot", snapshot.id.to_string())]);
         let shared = Arc::clone(&self.shared);
         let whole = snapshot.clone();
-        // A task of its own: whoever asked may go away, and what was begun is finished or undone.
-        let work = async { tokio::spawn(shared.keep_incoming(parcel, sender, whole)).await.unwrap_or(Err(CoreError::Stopping)) };
-        self.recorded(caller, None, action, work).await
+        self.recorded(caller, None, action, shared.keep_incoming(parcel, sender, whole)).await
     }
 
     /// What comes in, held to what this server and this project allow, as if it were asked for here.

@@ -11,16 +11,17 @@ use crate::{Caller, CoreError, Service};
 
 impl Service {
     /// Sets how long a sandbox lives from now on.
-    pub async fn set_lease(&self, caller: &Caller, id: &SandboxId, lease: Lease) -> Result<Arc<Sandbox>, CoreError> {
+    pub async fn set_lease(self: &Arc<Self>, caller: &Caller, id: &SandboxId, lease: Lease) -> Result<Arc<Sandbox>, CoreError> {
         self.update(caller, id, SandboxChange { lease: Some(lease), ..SandboxChange::default() }).await
     }
 
     /// Changes a sandbox, all at once or not at all.
-    pub async fn update(&self, caller: &Caller, id: &SandboxId, change: SandboxChange) -> Result<Arc<Sandbox>, CoreError> {
+    pub async fn update(self: &Arc<Self>, caller: &Caller, id: &SandboxId, change: SandboxChange) -> Result<Arc<Sandbox>, CoreError> {
         caller.require(Scope::Use)?;
         change.validate(&self.shared.config)?;
         let policy = change.policy.as_ref().map(|policy| hex(&Sha256::digest(policy.to_json().as_bytes())));
-        let order = self.order(caller, id, "change it", |reply| Order::Change(change, reply));
+        let (service, by, sandbox) = (Arc::clone(self), caller.clone(), id.clone());
+        let order = async move { service.order(&by, &sandbox, "change it", |reply| Order::Change(change, reply)).await };
         match policy {
             None => order.await,
             // Of another project's sandbox nothing is written into anybody's log.

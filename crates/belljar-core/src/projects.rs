@@ -1,6 +1,7 @@
 //! Projects and keys: verbs for administrators.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
 
 use belljar_ports::StoreError;
@@ -8,6 +9,7 @@ use belljar_types::{ApiKey, AuditAction, Invalid, KeyId, Phase, Project, Project
 
 use crate::caller::{fresh_secret, hash};
 use crate::recording::event;
+use crate::shared::Shared;
 use crate::{Caller, CoreError, NewKey, Service};
 
 /// The project that is there from the first start.
@@ -42,7 +44,7 @@ impl Service {
             return Ok(false);
         }
         let request = NewKeyRequest { project, scopes: Scope::ALL.into_iter().collect(), label: "first key".to_owned(), lifetime: None };
-        self.enter_key(request, secret).await?;
+        self.shared.enter_key(request, secret).await?;
         Ok(true)
     }
 
@@ -56,7 +58,8 @@ impl Service {
         caller.require(Scope::Admin)?;
         let project = Project { id, quota: quota.unwrap_or_default(), created_at: Timestamp::now() };
         let action = access("add_project", project.id.as_str());
-        self.recorded(caller, None, action, async { Ok(self.shared.store.add_project(&project).await?) }).await?;
+        let (shared, added) = (Arc::clone(&self.shared), project.clone());
+        self.recorded(caller, None, action, async move { Ok(shared.store.add_project(&added).await?) }).await?;
         Ok(project)
     }
 
@@ -81,7 +84,8 @@ impl Service {
         caller.require(Scope::Admin)?;
         let project = self.project(caller, id).await?;
         let action = access("set_quota", id.as_str());
-        self.recorded(caller, None, action, async { Ok(self.shared.store.set_quota(id, &quota).await?) }).await?;
+        let (shared, id) = (Arc::clone(&self.shared), id.clone());
+        self.recorded(caller, None, action, async move { Ok(shared.store.set_quota(&id, &quota).await?) }).await?;
         Ok(Project { quota, ..project })
     }
 
@@ -93,19 +97,18 @@ impl Service {
         }
         self.project(caller, id).await?;
         let action = access("remove_project", id.as_str());
-        let removing = async {
-            self.shared.cool_all(id).await;
-            self.shared.store.remove_project(id).await?;
+        let (shared, keys, project) = (Arc::clone(&self.shared), Arc::clone(&self.keys), id.clone());
+        let removing = async move {
+            shared.cool_all(&project).await;
+            shared.store.remove_project(&project).await?;
+            keys.forget_all();
             // A project of the same name that comes after it has none of them.
-            let project = id.clone();
-            if self.shared.secrets.is_some() {
-                self.in_the_vault(move |secrets| secrets.forget(&project)).await?;
+            if shared.secrets.is_some() {
+                shared.in_the_vault(move |secrets| secrets.forget(&project)).await?;
             }
             Ok(())
         };
-        self.recorded(caller, None, action, removing).await?;
-        self.keys.forget_all();
-        Ok(())
+        self.recorded(caller, None, action, removing).await
     }
 
     /// Makes a key. Its secret is in the answer and nowhere else.
@@ -113,7 +116,8 @@ impl Service {
         caller.require(Scope::Admin)?;
         self.project(caller, &request.project).await?;
         let subject = format!("{} ({})", request.project, request.scopes.iter().map(|scope| scope.as_str()).collect::<Vec<_>>().join(", "));
-        let made = self.recorded(caller, None, access("add_key", &subject), self.make_key(request)).await?;
+        let shared = Arc::clone(&self.shared);
+        let made = self.recorded(caller, None, access("add_key", &subject), async move { shared.make_key(request).await }).await?;
         self.shared.audit.note(event(caller, None, access("key", made.key.id.as_str())(Phase::Done))).await;
         Ok(made)
     }
@@ -136,11 +140,18 @@ impl Service {
             );
         }
         let action = access("remove_key", id.as_str());
-        let removed = self.recorded(caller, None, action, async { Ok(self.shared.store.remove_key(id).await?) }).await?;
-        self.keys.forget_all();
+        let (shared, keys, key) = (Arc::clone(&self.shared), Arc::clone(&self.keys), id.clone());
+        let removing = async move {
+            let removed = shared.store.remove_key(&key).await?;
+            keys.forget_all();
+            Ok(removed)
+        };
+        let removed = self.recorded(caller, None, action, removing).await?;
         if removed { Ok(()) } else { Err(CoreError::NoKey { id: id.clone() }) }
     }
+}
 
+impl Shared {
     async fn make_key(&self, request: NewKeyRequest) -> Result<NewKey, CoreError> {
         let secret = fresh_secret();
         let key = self.enter_key(request, &secret).await?;
@@ -165,7 +176,7 @@ impl Service {
             created_at: now,
             expires_at: request.lifetime.map(|lifetime| now.plus(lifetime)),
         };
-        self.shared.store.add_key(&key, &hash).await?;
+        self.store.add_key(&key, &hash).await?;
         Ok(key)
     }
 }

@@ -78,24 +78,39 @@ pub(crate) fn word_for(verb: &'static str) -> &'static str {
     }
 }
 
-/// How something ended.
-pub(crate) fn outcome<T>(result: &Result<T, CoreError>) -> Phase {
-    if result.is_ok() { Phase::Done } else { Phase::Failed }
+/// What is written down of one thing: before it is done, and one of two after.
+pub(crate) struct Told {
+    pub(crate) intent: AuditEvent,
+    pub(crate) done: AuditEvent,
+    pub(crate) failed: AuditEvent,
+}
+
+impl Told {
+    pub(crate) fn new(caller: &Caller, sandbox: Option<&SandboxId>, action: impl Fn(Phase) -> AuditAction) -> Self {
+        let event = |phase| event(caller, sandbox, action(phase));
+        Self { intent: event(Phase::Intent), done: event(Phase::Done), failed: event(Phase::Failed) }
+    }
 }
 
 impl Service {
-    /// Does something that is written down before and after.
-    pub(crate) async fn recorded<T>(
+    /// Does something that is written down before and after, also if whoever asked has gone.
+    pub(crate) async fn recorded<T: Send + 'static>(
         &self,
         caller: &Caller,
         sandbox: Option<&SandboxId>,
         action: impl Fn(Phase) -> AuditAction,
-        work: impl Future<Output = Result<T, CoreError>>,
+        work: impl Future<Output = Result<T, CoreError>> + Send + 'static,
     ) -> Result<T, CoreError> {
-        self.shared.audit.intend(event(caller, sandbox, action(Phase::Intent))).await?;
-        let result = work.await;
-        self.shared.audit.note(event(caller, sandbox, action(outcome(&result)))).await;
-        result
+        let told = Told::new(caller, sandbox, action);
+        let shared = Arc::clone(&self.shared);
+        asking::to_the_end(async move {
+            let _unfinished = shared.unfinished.token();
+            shared.audit.intend(told.intent).await?;
+            let result = work.await;
+            shared.audit.note(if result.is_ok() { told.done } else { told.failed }).await;
+            result
+        })
+        .await
     }
 
     /// The project whose log is asked for: the caller's own, or any for an administrator.

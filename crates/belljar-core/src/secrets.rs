@@ -1,11 +1,11 @@
 //! Secrets of a project, for whoever has a key of it: kept, named, replaced, forgotten. Nobody can read a value back.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use belljar_ports::{Before, SecretInfo, Secrets, SecretsError};
 use belljar_types::{AuditAction, Invalid, Phase, Scope, Secret, audit_text};
 
+use crate::shared::Shared;
 use crate::{Caller, CoreError, Service};
 
 impl Service {
@@ -42,7 +42,7 @@ impl Service {
     pub async fn secrets(&self, caller: &Caller) -> Result<Vec<SecretInfo>, CoreError> {
         caller.require(Scope::Use)?;
         let project = caller.project.clone();
-        self.in_the_vault(move |secrets| secrets.all(&project)).await
+        self.shared.in_the_vault(move |secrets| secrets.all(&project)).await
     }
 
     /// Forgets a secret, found by its id or name. Requests that need it are refused from now on.
@@ -50,7 +50,7 @@ impl Service {
         let name = self.secret(caller, which).await?.name;
         let action = access("remove_secret", &name);
         let project = caller.project.clone();
-        self.recorded(caller, None, action, self.in_the_vault(move |secrets| secrets.remove(&project, &name))).await
+        self.recorded(caller, None, action, self.shared.in_the_vault(move |secrets| secrets.remove(&project, &name))).await
     }
 
     async fn put_secret(
@@ -65,19 +65,24 @@ impl Service {
         caller.require(Scope::Use)?;
         let action = access(verb, &name);
         let project = caller.project.clone();
-        let put = self.in_the_vault(move |secrets| secrets.put(&project, &name, &value, metadata, before));
+        let put = self.shared.in_the_vault(move |secrets| secrets.put(&project, &name, &value, metadata, before));
         self.recorded(caller, None, action, put).await
     }
+}
 
+impl Shared {
     /// Small files, and still files: not on a thread that serves others.
-    pub(crate) async fn in_the_vault<T: Send + 'static>(
+    pub(crate) fn in_the_vault<T: Send + 'static, W: FnOnce(&dyn Secrets) -> Result<T, SecretsError> + Send + 'static>(
         &self,
-        work: impl FnOnce(&dyn Secrets) -> Result<T, SecretsError> + Send + 'static,
-    ) -> Result<T, CoreError> {
-        let none = || Invalid::new("secrets", "a server that keeps secrets", "one that does not");
-        let secrets = Arc::clone(self.shared.secrets.as_ref().ok_or_else(none)?);
-        let done = tokio::task::spawn_blocking(move || work(&*secrets)).await;
-        Ok(done.map_err(|_stopped| CoreError::Stopping)??)
+        work: W,
+    ) -> impl Future<Output = Result<T, CoreError>> + Send + use<T, W> {
+        let secrets = self.secrets.clone();
+        async move {
+            let none = || Invalid::new("secrets", "a server that keeps secrets", "one that does not");
+            let secrets = secrets.ok_or_else(none)?;
+            let done = tokio::task::spawn_blocking(move || work(&*secrets)).await;
+            Ok(done.map_err(|_stopped| CoreError::Stopping)??)
+        }
     }
 }
 

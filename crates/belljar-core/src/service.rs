@@ -15,11 +15,11 @@ use crate::caller::Keys;
 use crate::metering::Meters;
 use crate::owner::{Order, Reply};
 use crate::recorded::{Recorded, Witness};
-use crate::recording::{event, outcome, word_for};
+use crate::recording::{Told, event, word_for};
 use crate::request::{Lease, SandboxChange};
 use crate::shared::{Engine, Handle, Shared};
 use crate::taping::Taping;
-use crate::{Caller, CoreError, Denied, ServiceConfig, Session, Statistics, boundary, recovery};
+use crate::{Caller, CoreError, Denied, ServiceConfig, Session, Statistics, asking, boundary, recovery};
 
 /// What a service is built from.
 pub struct Parts {
@@ -64,7 +64,7 @@ pub enum StartError {
 /// The waist of the hourglass.
 pub struct Service {
     pub(crate) shared: Arc<Shared>,
-    pub(crate) keys: Keys,
+    pub(crate) keys: Arc<Keys>,
 }
 
 impl Service {
@@ -82,7 +82,7 @@ impl Service {
             tokio::spawn(boundary::watch(events, shared.audit.clone()));
         }
         recovery::recover(&shared).await?;
-        let service = Arc::new(Self { shared, keys: Keys::default() });
+        let service = Arc::new(Self { shared, keys: Arc::default() });
         service.give_up_builds().await;
         Ok(service)
     }
@@ -152,7 +152,7 @@ impl Service {
     }
 
     /// Asks the owner of a sandbox for something; whoever asks about one that has ended is told so.
-    pub(crate) async fn order<T>(
+    pub(crate) async fn order<T: Send + 'static>(
         &self,
         caller: &Caller,
         id: &SandboxId,
@@ -161,14 +161,20 @@ impl Service {
     ) -> Result<T, CoreError> {
         if let Some(handle) = self.handle(caller, id) {
             let word = word_for(verb);
-            let action = |phase| AuditAction::lifecycle(word, phase, []);
-            self.shared.audit.intend(event(caller, Some(id), action(Phase::Intent))).await?;
+            let told = Told::new(caller, Some(id), |phase| AuditAction::lifecycle(word, phase, []));
             let (reply, answer) = oneshot::channel();
-            if handle.orders.send(order(reply)).await.is_ok()
-                && let Ok(answer) = answer.await
-            {
-                self.shared.audit.note(event(caller, Some(id), action(outcome(&answer)))).await;
-                return answer;
+            let (shared, order) = (Arc::clone(&self.shared), order(reply));
+            let done = asking::to_the_end(async move {
+                shared.audit.intend(told.intent).await?;
+                if handle.orders.send(order).await.is_err() {
+                    return Ok(None);
+                }
+                let Ok(answer) = answer.await else { return Ok(None) };
+                shared.audit.note(if answer.is_ok() { told.done } else { told.failed }).await;
+                answer.map(Some)
+            });
+            if let Some(done) = done.await? {
+                return Ok(done);
             }
         }
         let sandbox = self.ended_or_away(caller, id).await?;
@@ -285,7 +291,7 @@ mod tests {
 
     /// Fronts await the verbs on whichever thread is free: holding a look at a sandbox's view across a wait would forbid that. Compiling is the test.
     #[expect(dead_code, reason = "nothing is to be run")]
-    fn verbs_may_be_awaited_on_any_thread(service: &Service, caller: &Caller, id: &SandboxId) {
+    fn verbs_may_be_awaited_on_any_thread(service: &Arc<Service>, caller: &Caller, id: &SandboxId) {
         fn sendable(_: impl Send) {}
         sendable(service.create(caller, CreateSandbox::default()));
         sendable(service.open(caller, id));

@@ -85,7 +85,8 @@ impl Service {
         let snapshot = self.snapshot(caller, which).await?;
         let source = snapshot.source.clone();
         let action = |phase| AuditAction::lifecycle("remove_snapshot", phase, [("snapshot", which.to_owned())]);
-        self.recorded(caller, Some(&source), action, self.shared.remove_snapshot(snapshot)).await
+        let shared = Arc::clone(&self.shared);
+        self.recorded(caller, Some(&source), action, async move { shared.remove_snapshot(snapshot).await }).await
     }
 
     /// Puts a sandbox, running or paused, back to one of its own snapshots; it then runs.

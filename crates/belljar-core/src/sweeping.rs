@@ -98,8 +98,9 @@ impl Service {
 
     async fn remove_orphans(&self, caller: &Caller, volumes: &[VolumeId], snapshots: &[Orphan]) -> Result<(), CoreError> {
         for id in volumes {
-            let removing = async {
-                match self.shared.volumes.remove(id).await {
+            let (volumes, orphan) = (Arc::clone(&self.shared.volumes), id.clone());
+            let removing = async move {
+                match volumes.remove(&orphan).await {
                     // Somebody else was faster.
                     Ok(()) | Err(VolumeError::Absent { .. }) => Ok(()),
                     Err(failure) => Err(failure.into()),
@@ -108,7 +109,8 @@ impl Service {
             self.recorded(caller, None, removal("remove_volume", "volume", id.as_str()), removing).await?;
         }
         for Orphan { engine, id } in snapshots {
-            let removing = async { Ok(engine.remove_snapshot(id).await?) };
+            let (engine, orphan) = (Arc::clone(engine), id.clone());
+            let removing = async move { Ok(engine.remove_snapshot(&orphan).await?) };
             self.recorded(caller, None, removal("remove_snapshot", "snapshot", id.as_str()), removing).await?;
         }
         Ok(())

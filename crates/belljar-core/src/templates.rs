@@ -1,5 +1,7 @@
 //! Templates: what a project sees, makes and removes.
 
+use std::sync::Arc;
+
 use belljar_ports::{BuildLine, OwnedTemplate, TemplateSource};
 use belljar_types::{AuditAction, Phase, ProjectId, Scope, Template, TemplateName};
 use tokio::sync::mpsc;
@@ -30,47 +32,58 @@ impl Service {
         shared: bool,
         lines: mpsc::Sender<BuildLine>,
     ) -> Result<Template, CoreError> {
-        let owner = template_owner(caller, shared)?;
+        let (owner, made) = (template_owner(caller, shared)?.cloned(), name.clone());
         self.shared.refuse_if_stopping()?;
-        let making = async {
-            let made = self.shared.templates.make(owner, name, source, lines).await?;
-            self.shared.cool(owner, name).await;
-            Ok(made)
+        let shared = Arc::clone(&self.shared);
+        let making = async move {
+            let template = shared.templates.make(owner.as_ref(), &made, source, lines).await?;
+            shared.cool(owner.as_ref(), &made).await;
+            Ok(template)
         };
-        self.recorded(caller, None, template("make", name), making).await
+        self.recorded(caller, None, action("make", name), making).await
     }
 
     /// Gives a template of the caller's project, or the server's, one more name in the project; it shares all layers.
     pub async fn name_template(&self, caller: &Caller, name: &TemplateName, more: TemplateName) -> Result<(), CoreError> {
         caller.require(Scope::Templates)?;
         let owned = self.template(caller, name).await?;
-        let template = Template { name: more, ..owned.template };
-        self.shared.templates.put(Some(&caller.project), &template).await?;
-        self.shared.cool(Some(&caller.project), &template.name).await;
-        Ok(())
+        let named = Template { name: more, ..owned.template };
+        let (told, shared, project) = (action("name", &named.name), Arc::clone(&self.shared), caller.project.clone());
+        let naming = async move {
+            shared.templates.put(Some(&project), &named).await?;
+            shared.cool(Some(&project), &named.name).await;
+            Ok(())
+        };
+        self.recorded(caller, None, told, naming).await
     }
 
     /// Makes a template the server's, for all projects, or the caller's project's. It is in the new place before it leaves the old one.
     pub async fn share_template(&self, caller: &Caller, name: &TemplateName, shared: bool) -> Result<(), CoreError> {
         caller.require(Scope::Admin)?;
         let owned = self.template(caller, name).await?;
-        let _no_sweep = self.shared.builds.gate.read().await;
-        let (from, to) = if shared { (Some(&caller.project), None) } else { (None, Some(&caller.project)) };
-        self.shared.templates.put(to, &owned.template).await?;
-        self.shared.templates.remove(from, name).await?;
-        Ok(())
+        let own = Some(caller.project.clone());
+        let (verb, from, to) = if shared { ("share", own, None) } else { ("unshare", None, own) };
+        let shared = Arc::clone(&self.shared);
+        let sharing = async move {
+            let _no_sweep = shared.builds.gate.read().await;
+            shared.templates.put(to.as_ref(), &owned.template).await?;
+            shared.templates.remove(from.as_ref(), &owned.template.name).await?;
+            Ok(())
+        };
+        self.recorded(caller, None, action(verb, name), sharing).await
     }
 
     /// Removes a template. Sandboxes made from it are not touched.
     pub async fn remove_template(&self, caller: &Caller, name: &TemplateName, shared: bool) -> Result<(), CoreError> {
-        let owner = template_owner(caller, shared)?;
-        let removing = async {
-            let _no_sweep = self.shared.builds.gate.read().await;
-            let removed = self.shared.templates.remove(owner, name).await?;
-            self.shared.cool(owner, name).await;
+        let (owner, gone) = (template_owner(caller, shared)?.cloned(), name.clone());
+        let shared = Arc::clone(&self.shared);
+        let removing = async move {
+            let _no_sweep = shared.builds.gate.read().await;
+            let removed = shared.templates.remove(owner.as_ref(), &gone).await?;
+            shared.cool(owner.as_ref(), &gone).await;
             Ok(removed)
         };
-        if self.recorded(caller, None, template("remove", name), removing).await? {
+        if self.recorded(caller, None, action("remove", name), removing).await? {
             Ok(())
         } else {
             Err(CoreError::NoTemplate { name: name.clone() })
@@ -83,7 +96,7 @@ fn template_owner(caller: &Caller, shared: bool) -> Result<Option<&ProjectId>, C
     Ok((!shared).then_some(&caller.project))
 }
 
-fn template(verb: &'static str, name: &TemplateName) -> impl Fn(Phase) -> AuditAction + use<> {
+pub(crate) fn action(verb: &'static str, name: &TemplateName) -> impl Fn(Phase) -> AuditAction + use<> {
     let name = name.to_string();
     move |phase| AuditAction::Template { verb: verb.to_owned(), phase, name: name.clone() }
 }

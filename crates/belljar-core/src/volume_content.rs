@@ -2,6 +2,8 @@
 //!
 //! A volume may be used here while sandboxes have it, in whatever mode: this is how files come in and out of one that runs.
 
+use std::sync::Arc;
+
 use belljar_ports::{ContentStream, VolumeFile};
 use belljar_types::{
     AuditAction, ByteRange, ContentDigest, EntryChange, Phase, Scope, Volume, VolumeEntry, VolumePath, VolumeWrite, audit_text,
@@ -11,7 +13,7 @@ use crate::recording::event;
 use crate::{Caller, CoreError, Service};
 
 /// What happens to a path, as the log tells it.
-fn file(verb: &'static str, volume: &Volume, path: &VolumePath, to: Option<&VolumePath>) -> impl Fn(Phase) -> AuditAction {
+fn file(verb: &'static str, volume: &Volume, path: &VolumePath, to: Option<&VolumePath>) -> impl Fn(Phase) -> AuditAction + use<> {
     let in_volume = |path: &VolumePath| audit_text(format!("{}:/{}", volume.name, path.as_path().display()).as_bytes());
     let (path, to) = (in_volume(path), to.map(in_volume));
     move |phase| AuditAction::File { verb: verb.to_owned(), phase, path: path.clone(), to: to.clone(), content: None }
@@ -76,8 +78,8 @@ impl Service {
         parents: bool,
     ) -> Result<VolumeEntry, CoreError> {
         let volume = self.writable_volume(caller, which).await?;
-        let work = async { Ok(self.shared.volumes.make_directory(&volume.id, path, change, parents).await?) };
-        self.recorded(caller, None, file("make_directory", &volume, path, None), work).await
+        let (action, volumes, at) = (file("make_directory", &volume, path, None), Arc::clone(&self.shared.volumes), path.clone());
+        self.recorded(caller, None, action, async move { Ok(volumes.make_directory(&volume.id, &at, change, parents).await?) }).await
     }
 
     /// Changes owner and permissions of something in a volume.
@@ -89,15 +91,15 @@ impl Service {
         change: EntryChange,
     ) -> Result<VolumeEntry, CoreError> {
         let volume = self.writable_volume(caller, which).await?;
-        let work = async { Ok(self.shared.volumes.change(&volume.id, path, change).await?) };
-        self.recorded(caller, None, file("set_mode", &volume, path, None), work).await
+        let (action, volumes, at) = (file("set_mode", &volume, path, None), Arc::clone(&self.shared.volumes), path.clone());
+        self.recorded(caller, None, action, async move { Ok(volumes.change(&volume.id, &at, change).await?) }).await
     }
 
     /// Removes something in a volume.
     pub async fn remove_volume_entry(&self, caller: &Caller, which: &str, path: &VolumePath) -> Result<(), CoreError> {
         let volume = self.writable_volume(caller, which).await?;
-        let work = async { Ok(self.shared.volumes.remove_entry(&volume.id, path).await?) };
-        self.recorded(caller, None, file("remove", &volume, path, None), work).await
+        let (action, volumes, at) = (file("remove", &volume, path, None), Arc::clone(&self.shared.volumes), path.clone());
+        self.recorded(caller, None, action, async move { Ok(volumes.remove_entry(&volume.id, &at).await?) }).await
     }
 
     /// Moves something within a volume.
@@ -109,8 +111,9 @@ impl Service {
         to: &VolumePath,
     ) -> Result<VolumeEntry, CoreError> {
         let volume = self.writable_volume(caller, which).await?;
-        let work = async { Ok(self.shared.volumes.rename(&volume.id, from, to).await?) };
-        self.recorded(caller, None, file("rename", &volume, from, Some(to)), work).await
+        let (action, volumes) = (file("rename", &volume, from, Some(to)), Arc::clone(&self.shared.volumes));
+        let (from, to) = (from.clone(), to.clone());
+        self.recorded(caller, None, action, async move { Ok(volumes.rename(&volume.id, &from, &to).await?) }).await
     }
 
     async fn writable_volume(&self, caller: &Caller, which: &str) -> Result<Volume, CoreError> {

@@ -125,9 +125,7 @@ impl Service {
         self.shared.admission.disk_for_a_snapshot()?;
         let detail = [("volume", draft.id.to_string()), ("name", draft.name.to_string())];
         let action = |phase| AuditAction::lifecycle(verb, phase, detail.clone());
-        // A task of its own: whoever asked may go away, and what was begun is finished or undone.
-        let making = tokio::spawn(Arc::clone(&self.shared).make_volume(draft));
-        self.recorded(caller, None, action, async { making.await.map_err(|_died| CoreError::Stopping)? }).await
+        self.recorded(caller, None, action, Arc::clone(&self.shared).make_volume(draft)).await
     }
 
     /// A page of the caller's project's volumes, by name.
@@ -170,7 +168,8 @@ impl Service {
         let volume = self.find_volume(caller, which).await?;
         let detail = [("volume", volume.id.to_string()), ("name", volume.name.to_string())];
         let action = |phase| AuditAction::lifecycle("remove_volume", phase, detail.clone());
-        self.recorded(caller, None, action, self.shared.remove_volume(volume)).await
+        let shared = Arc::clone(&self.shared);
+        self.recorded(caller, None, action, async move { shared.remove_volume(volume).await }).await
     }
 
     /// The volumes of a request, found.
@@ -217,7 +216,6 @@ pub(crate) fn exclusive(mounts: &[VolumeMount]) -> Option<&VolumeName> {
 
 impl Shared {
     async fn make_volume(self: Arc<Self>, draft: Volume) -> Result<Volume, CoreError> {
-        let _unfinished = self.unfinished.token();
         self.store.enter_volume(self.epoch, &draft).await.inspect_err(|error| self.note(error))?;
         let made = match (&draft.bucket, &draft.origin) {
             (Some(bucket), _) => self.volumes.make_bucket(&draft.id, bucket, &draft.project).await,

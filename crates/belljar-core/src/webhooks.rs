@@ -1,6 +1,7 @@
 //! Webhooks: verbs for whoever wants to be told.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use belljar_types::{AuditAction, Invalid, MessageKind, Phase, Scope, Secret, Timestamp, Webhook, WebhookId};
 
@@ -27,7 +28,8 @@ impl Service {
             problem: None,
             waiting: 0,
         };
-        let adding = async { Ok(self.shared.store.add_webhook(&webhook).await?) };
+        let (shared, added) = (Arc::clone(&self.shared), webhook.clone());
+        let adding = async move { Ok(shared.store.add_webhook(&added).await?) };
         self.recorded(caller, None, action("add_webhook", &webhook.id), adding).await?;
         let secret = self.shared.courier.secret(&webhook.id);
         Ok((webhook, secret))
@@ -42,7 +44,8 @@ impl Service {
     /// Tells an address nothing any more. Says whether there was such a webhook.
     pub async fn remove_webhook(&self, caller: &Caller, id: &WebhookId) -> Result<bool, CoreError> {
         caller.require(Scope::Use)?;
-        let removing = async { Ok(self.shared.store.remove_webhook(&caller.project, id).await?) };
+        let (shared, project, removed) = (Arc::clone(&self.shared), caller.project.clone(), id.clone());
+        let removing = async move { Ok(shared.store.remove_webhook(&project, &removed).await?) };
         self.recorded(caller, None, action("remove_webhook", id), removing).await
     }
 }

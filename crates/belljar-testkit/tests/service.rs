@@ -38,6 +38,8 @@ mod scene;
 mod snapshots;
 #[path = "service/starting.rs"]
 mod starting;
+#[path = "service/unwritten.rs"]
+mod unwritten;
 #[path = "service/volumes.rs"]
 mod volumes;
 #[path = "service/warming.rs"]

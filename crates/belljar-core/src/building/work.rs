@@ -13,7 +13,7 @@ use tracing::error;
 
 use super::{BuildBase, BuildPlan, Live, OF_BUILD, environment, key, lock, steps};
 use crate::request::{CreateSandbox, check_env};
-use crate::{Caller, CoreError, Service, chain};
+use crate::{Caller, CoreError, Service, chain, templates};
 
 /// How long a sandbox of a build may live, whatever its step does.
 const LEASE: Duration = Duration::from_secs(2 * 3600);
@@ -232,7 +232,9 @@ impl Site<'_> {
             Template { name: self.base.clone(), layers: self.layers.clone(), defaults, origin, created_at: Timestamp::now().0 / 1000 };
         for name in &self.build.names {
             let template = Template { name: name.clone(), ..template.clone() };
-            let put = self.service.shared.templates.put(owner, &template).await;
+            let (shared, owner) = (Arc::clone(&self.service.shared), owner.cloned());
+            let putting = async move { Ok(shared.templates.put(owner.as_ref(), &template).await?) };
+            let put = self.service.recorded(self.caller, None, templates::action("make", name), putting).await;
             put.map_err(|error| failed(place, chain(&error)))?;
         }
         for name in self.build.names.iter().skip(1) {
