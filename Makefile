@@ -19,8 +19,8 @@ down: ## stop the server, end every sandbox, unmount everything (root)
 interpreter: ## make the template code-interpreter-v1 on the server that runs here (some minutes, once)
 	@eval "$$(bin/belljar env)"; bin/belljar template build --shared code-interpreter-v1 templates/code-interpreter-v1.toml
 
-setup: ## install what is missing on this machine (Debian, root)
-	@scripts/setup --with-postgresql
+setup: ## install what is missing on this machine, also for tests and benchmarks (Debian, root)
+	@scripts/setup --for-tests --with-postgresql
 
 # Static on the gnu target, so that no further toolchain is needed. --target keeps crt-static away from build scripts and macros.
 guest: ## build the static agent: target/guest/belljar-guest

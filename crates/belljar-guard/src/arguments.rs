@@ -22,7 +22,7 @@ use crate::{GuardError, Network, Outcome, Request};
 #[command(after_help = "\
 Examples:
   belljar run -- make test                          tests of a repository that you have not read
-  belljar run --rw --timeout 600 -- npm run build   let it write here, for ten minutes at most
+  belljar run --rw --timeout 10m -- npm run build   let it write here, for ten minutes at most
   belljar run --rw --allow .env -- ./manage.py check   show it one secret")]
 pub struct Arguments {
     /// Let the command write to the current directory
@@ -46,7 +46,7 @@ pub struct Arguments {
     /// Where the server keeps its templates
     #[arg(long, value_name = "DIR", env = "BELLJAR_DATA_DIR", default_value = "/var/lib/belljar")]
     data_dir: PathBuf,
-    /// The most memory, in bytes or with K, M or G (root only)
+    /// The most memory, as in 512MiB or 2G (root only)
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     memory: Option<u64>,
     /// The most processors, for example 1.5 (root only)
@@ -55,8 +55,8 @@ pub struct Arguments {
     /// The most processes and threads
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..))]
     pids: Option<u32>,
-    /// End the command after this many seconds
-    #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
+    /// End the command after this time, as in 90s or 5m; a bare number is seconds
+    #[arg(long, value_name = "TIME", value_parser = parse_time)]
     timeout: Option<Duration>,
     /// Tell on standard error what is shown and what is protected
     #[arg(long, short)]
@@ -78,14 +78,8 @@ fn parse_network(text: &str) -> Result<Network, String> {
 }
 
 fn parse_size(text: &str) -> Result<u64, String> {
-    let (number, unit) = match text.char_indices().last() {
-        Some((end, 'k' | 'K')) => (&text[..end], 1 << 10),
-        Some((end, 'm' | 'M')) => (&text[..end], 1 << 20),
-        Some((end, 'g' | 'G')) => (&text[..end], 1 << 30),
-        _ => (text, 1),
-    };
-    let bytes = number.parse::<u64>().ok().and_then(|number| number.checked_mul(unit)).filter(|bytes| *bytes >= 1 << 20);
-    bytes.ok_or_else(|| "expected at least 1M, for example 512M or 2G".to_owned())
+    let bytes = belljar_types::parse_bytes("memory", text).ok().filter(|bytes| *bytes >= 1 << 20);
+    bytes.ok_or_else(|| "expected at least 1MiB, for example 512MiB or 2G".to_owned())
 }
 
 fn parse_cpus(text: &str) -> Result<u32, String> {
@@ -94,9 +88,10 @@ fn parse_cpus(text: &str) -> Result<u32, String> {
     number.map(|number| (number * 1000.0).round() as u32).ok_or_else(|| "expected a number from 0.01, for example 1.5".to_owned())
 }
 
-fn parse_seconds(text: &str) -> Result<Duration, String> {
-    let seconds = text.parse::<f64>().ok().filter(|seconds| (0.001..=31_536_000.0).contains(seconds));
-    seconds.map(Duration::from_secs_f64).ok_or_else(|| "expected a number of seconds above 0".to_owned())
+fn parse_time(text: &str) -> Result<Duration, String> {
+    let time = belljar_types::parse_duration("timeout", text).ok();
+    let time = time.filter(|time| (Duration::from_millis(1)..=Duration::from_secs(365 * 86_400)).contains(time));
+    time.ok_or_else(|| "expected a time from 1ms to 365d, for example 90s, 5m or 1.5h".to_owned())
 }
 
 impl From<Arguments> for Request {
@@ -157,16 +152,20 @@ mod tests {
 
     #[test]
     fn numbers_are_read_as_people_write_them() {
-        assert_eq!(parse_size("512M"), Ok(512 << 20));
-        assert_eq!(parse_size("2g"), Ok(2 << 30));
-        assert_eq!(parse_size("1048576"), Ok(1 << 20));
+        for (text, bytes) in
+            [("512M", 512 << 20), ("2g", 2 << 30), ("2048K", 2 << 20), ("1048576", 1 << 20), ("512MiB", 512 << 20), ("1.5GiB", 3 << 29)]
+        {
+            assert_eq!(parse_size(text), Ok(bytes), "{text}");
+        }
         assert_eq!(parse_cpus("1.5"), Ok(1500));
-        assert_eq!(parse_seconds("0.5"), Ok(Duration::from_millis(500)));
-        for nonsense in ["", "M", "12", "-1", "x", "NaN", "99999999999999999999G"] {
+        for (text, millis) in [("0.5", 500), ("600", 600_000), ("90s", 90_000), ("5m", 300_000), ("3m20s", 200_000)] {
+            assert_eq!(parse_time(text), Ok(Duration::from_millis(millis)), "{text}");
+        }
+        for nonsense in ["", "M", "12", "1000K", "-1", "x", "NaN", "99999999999999999999G"] {
             assert!(parse_size(nonsense).is_err(), "{nonsense}");
         }
         for nonsense in ["", "0", "-1", "NaN", "inf"] {
-            assert!(parse_cpus(nonsense).is_err() && parse_seconds(nonsense).is_err(), "{nonsense}");
+            assert!(parse_cpus(nonsense).is_err() && parse_time(nonsense).is_err(), "{nonsense}");
         }
     }
 }

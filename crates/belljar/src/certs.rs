@@ -1,8 +1,8 @@
 //! `belljar certs`: a certificate for a domain whose names lead here, signed by an authority of the operator's own. For laboratories and networks
 //! without a public name; with one, a certificate of a public authority goes into the same two settings.
 //!
-//! The authority is made once and can sign for this domain alone, so that trusting it costs its users nothing elsewhere. The server's certificate
-//! is made anew each time.
+//! The authority is made once and can sign for this domain alone, so that trusting it costs its users nothing elsewhere. Asked to sign for another
+//! one it is left as it is, and nothing is written: no client would take what it signs. The server's certificate is made anew each time.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -13,6 +13,7 @@ use rcgen::{
     BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, GeneralSubtree, IsCa, Issuer, KeyPair, KeyUsagePurpose,
     NameConstraints, date_time_ymd,
 };
+use x509_parser::extensions::GeneralName;
 
 use crate::{Failure, screen};
 
@@ -49,10 +50,13 @@ The server, in its configuration:
   domain = \"{domain}\"
   tls_certificate = \"{place}/server.pem\"
   tls_key = \"{place}/server.key\"
+  listen = \"0.0.0.0:7443\"                      # if other machines are to reach it; without it they cannot
+It is read at the start: systemctl restart belljar
 
 Its clients, which need {place}/authority.pem (it holds no secret):
   export SSL_CERT_FILE=authority.pem            # Python and others; instead of the system's authorities
   export NODE_EXTRA_CA_CERTS=authority.pem      # Node.js
+  export BELLJAR_CA_FILE=authority.pem          # belljar itself, with BELLJAR_URL=https://{domain}:7443 and a key in BELLJAR_API_KEY
 or, for a whole Debian machine:
   cp authority.pem /usr/local/share/ca-certificates/belljar.crt && update-ca-certificates
 
@@ -79,6 +83,12 @@ fn authority(directory: &Path, domain: &str) -> Result<Issuer<'static, KeyPair>,
         (Ok(certificate), Ok(key)) => {
             let issuer = Issuer::from_ca_cert_pem(&certificate, KeyPair::from_pem(&key)?)
                 .map_err(|error| format!("use the authority in {}: {error}; move it away to have a new one made", directory.display()))?;
+            let own =
+                domains(&certificate).map_err(|error| format!("read what the authority in {} may sign: {error}", directory.display()))?;
+            if !may_sign(&own, domain) {
+                let (place, own) = (directory.display(), screen::safe(&own.join(", ")));
+                return Err(format!("the authority in {place} signs for {own} and names below it, and not for {domain}; use another --directory for {domain}").into());
+            }
             return Ok(issuer);
         }
         (Err(missing), _) | (_, Err(missing)) if missing.kind() == std::io::ErrorKind::NotFound => {}
@@ -97,6 +107,23 @@ fn authority(directory: &Path, domain: &str) -> Result<Issuer<'static, KeyPair>,
     write(&key, &pair.serialize_pem())?;
     write_for_all(&certificate, &made.pem())?;
     Ok(Issuer::new(params, pair))
+}
+
+/// The domains that an authority is bound to; none if it is bound to none.
+fn domains(certificate: &str) -> Result<Vec<String>, Failure> {
+    let (_, pem) = x509_parser::pem::parse_x509_pem(certificate.as_bytes())?;
+    let authority = pem.parse_x509()?;
+    let permitted = authority.name_constraints()?.and_then(|constraints| constraints.value.permitted_subtrees.as_ref());
+    let names = permitted.into_iter().flatten().filter_map(|subtree| match subtree.base {
+        GeneralName::DNSName(name) => Some(name.to_ascii_lowercase()),
+        _ => None,
+    });
+    Ok(names.collect())
+}
+
+fn may_sign(own: &[String], domain: &str) -> bool {
+    let below = |name: &str| domain.strip_suffix(name).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'));
+    own.is_empty() || own.iter().any(|name| below(name))
 }
 
 fn server(directory: &Path, domain: &str, authority: &Issuer<'_, KeyPair>) -> Result<(), Failure> {
@@ -149,6 +176,24 @@ mod tests {
         assert_ne!(first[2..], second[2..]);
         let mode = |name: &str| std::fs::metadata(directory.path().join(name)).unwrap().permissions().mode() & 0o777;
         assert_eq!((mode("authority.key"), mode("server.key"), mode("server.pem")), (0o600, 0o600, 0o644));
+    }
+
+    #[test]
+    fn an_authority_is_not_asked_to_sign_for_another_domain() {
+        let directory = tempfile::tempdir().unwrap();
+        let make = |domain: &str| run(&Arguments { domain: domain.to_owned(), directory: directory.path().to_owned() });
+        make("sandboxes.test").unwrap();
+        let server = || std::fs::read(directory.path().join("server.pem")).unwrap();
+        let before = server();
+        for domain in ["other.test", "othersandboxes.test", "test.sandboxes"] {
+            let error = make(domain).unwrap_err().to_string();
+            assert!(
+                error.contains("signs for sandboxes.test and") && error.contains(&format!("another --directory for {domain}")),
+                "{error}"
+            );
+        }
+        assert_eq!(server(), before, "what is there goes on working");
+        make("more.sandboxes.test").unwrap();
     }
 
     #[test]

@@ -136,10 +136,17 @@ fn hint_for(error: &ClientError) -> Option<String> {
                 "unauthorized" => "the server does not know this key; on the machine of the server: eval \"$(belljar env)\"".to_owned(),
                 "forbidden" => "`belljar key add --scope …` with an admin key makes a key that may".to_owned(),
                 "sandbox_not_found" => "`belljar ls` lists the sandboxes of this key's project".to_owned(),
+                "template_not_found" => {
+                    "`belljar template build NAME RECIPE` makes one; the base, from Belljar's own directory and with an admin key: \
+                                         `belljar template build --shared base templates/base.toml`"
+                        .to_owned()
+                }
                 "sandbox_ended" => "`belljar create` makes a new one; `belljar ls --all` lists ended ones too".to_owned(),
                 "process_not_found" => "`belljar show SANDBOX` lists its processes".to_owned(),
                 "quota_exceeded" => "end some with `belljar kill`, or ask whoever runs the server for `belljar project quota`".to_owned(),
-                "isolation_unavailable" | "engine_unavailable" => "`belljar doctor` on the server says what is missing".to_owned(),
+                "isolation_unavailable" | "engine_unavailable" => {
+                    "on the server's machine, as root: `belljar doctor --data-dir /tmp/belljar-doctor` says what is missing".to_owned()
+                }
                 "guest_refused" if problem.detail.contains("Permission denied") => "`--user root` acts as root in the sandbox".to_owned(),
                 _ => match (problem.retry_after, problem.status) {
                     (Some(seconds), _) => format!("try again in {seconds} s"),
@@ -180,6 +187,9 @@ mod tests {
     #[test]
     fn what_a_person_can_mend_comes_with_a_hint() {
         assert!(refusal("sandbox_not_found", "").hint().is_some_and(|hint| hint.contains("belljar ls")));
+        assert!(refusal("template_not_found", "").hint().is_some_and(|hint| hint.contains("build --shared base templates/base.toml")));
+        // A server runs on its own data directory, and the doctor needs one that none runs on.
+        assert!(refusal("isolation_unavailable", "").hint().is_some_and(|hint| hint.contains("doctor --data-dir")));
         assert!(refusal("whatever", "").hint().is_none());
         assert!(CommandError::NoKey.hint().is_some_and(|hint| hint.contains("belljar env")));
     }

@@ -80,15 +80,9 @@ pub(crate) async fn open(data_dir: &Path, section: &HostSection, filtered_slots:
     if !agent.exists() {
         return Err(ComposeError::NoAgent { path: agent });
     }
-    let defaults = HostConfig::new(data_dir);
-    let config = HostConfig {
-        pool_bytes: section.pool_size.map_or(defaults.pool_bytes, Bytes::get),
-        closed_slots: section.closed_slots.unwrap_or(defaults.closed_slots),
-        open_slots: section.open_slots.unwrap_or(1),
-        filtered_slots,
-        ..defaults
-    };
-    let host = Host::open(config).await.map_err(|source| ComposeError::Host { path: data_dir.to_owned(), source })?;
+    let host = Host::open(host_config(data_dir, section, filtered_slots))
+        .await
+        .map_err(|source| ComposeError::Host { path: data_dir.to_owned(), source })?;
     let failed = |source| ComposeError::Layers { path: data_dir.to_owned(), source };
     let layers = LayerStore::open(host.pool_directory()).map_err(|error| failed(error.into()))?;
     let agent_layer = layers.agent_layer(&agent).map_err(failed)?;
@@ -105,6 +99,18 @@ pub(crate) async fn open(data_dir: &Path, section: &HostSection, filtered_slots:
     let capacity = HostRoom::new(data_dir).map_err(|source| ComposeError::Room { path: data_dir.to_owned(), source })?;
     let parcels = Arc::new(HostParcels::new(Arc::clone(&host), layers.clone()));
     Ok(Machine { host, engines, templates: Arc::new(Catalog::new(layers, options)), capacity: Arc::new(capacity), parcels })
+}
+
+/// The host that these settings ask for.
+pub(crate) fn host_config(data_dir: &Path, section: &HostSection, filtered_slots: u32) -> HostConfig {
+    let defaults = HostConfig::new(data_dir);
+    HostConfig {
+        pool_bytes: section.pool_size.map_or(defaults.pool_bytes, Bytes::get),
+        closed_slots: section.closed_slots.unwrap_or(defaults.closed_slots),
+        open_slots: section.open_slots.unwrap_or(1),
+        filtered_slots,
+        ..defaults
+    }
 }
 
 /// Opens the place for bytes that outlive sandboxes.

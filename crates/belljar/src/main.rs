@@ -15,6 +15,8 @@ mod leave_keys;
 mod lodging;
 mod moments;
 mod outlet;
+#[cfg(test)]
+mod pages;
 mod pictures;
 mod progress;
 mod registries;
@@ -41,6 +43,8 @@ use clap::{Parser, Subcommand};
 Begin with:
   belljar serve &                                start a server on this machine (root)
   eval \"$(belljar env)\"                          say where it is and who you are
+  belljar template build --shared base templates/base.toml
+                                                 make what sandboxes are made from (once, minutes)
   belljar exec --new -- python3 -c 'print(6*7)'  run something in a fresh sandbox
 
 `belljar help COMMAND` explains a command, with an example.")]

@@ -41,7 +41,7 @@ fn java(place: &Path) -> PathBuf {
 /// Where this machine has its Go program, asked as set-up asks.
 fn rclone() -> PathBuf {
     let asked = Command::new("sh").args(["-c", "command -v rclone"]).output().unwrap();
-    assert!(asked.status.success(), "there is no rclone here: run scripts/setup");
+    assert!(asked.status.success(), "there is no rclone here: run make setup");
     PathBuf::from(String::from_utf8(asked.stdout).unwrap().trim_end())
 }
 

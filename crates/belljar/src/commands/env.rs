@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 
-use crate::command_error::CommandError;
+use crate::command_error::{CommandError, told};
+use crate::config::Config;
 use crate::remote::DEFAULT_URL;
 use crate::screen;
 
@@ -18,9 +19,12 @@ pub(crate) struct Arguments {
     /// Whose SDKs the variables are for; Belljar's own commands when not given
     #[arg(value_enum, value_name = "FOR")]
     for_whom: Option<ForWhom>,
-    /// Where the server keeps its data
-    #[arg(long, env = "BELLJAR_DATA_DIR", default_value = "/var/lib/belljar", value_name = "DIRECTORY")]
-    data_dir: PathBuf,
+    /// The configuration file of the server, which says where its data is [default: /etc/belljar/belljar.toml, if it is there]
+    #[arg(long, env = "BELLJAR_CONFIG", value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Where the server keeps its data [default: /var/lib/belljar]
+    #[arg(long, env = "BELLJAR_DATA_DIR", value_name = "DIRECTORY")]
+    data_dir: Option<PathBuf>,
     /// Print JSON for programs instead of text for a shell
     #[arg(long)]
     json: bool,
@@ -38,7 +42,8 @@ struct ServerFile {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), CommandError> {
-    let path = arguments.data_dir.join("first-key");
+    let data_dir = data_dir(arguments)?;
+    let path = data_dir.join("first-key");
     let key = match std::fs::read_to_string(&path) {
         Ok(text) => text.trim().to_owned(),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
@@ -55,7 +60,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), CommandError> {
         }
         Err(error) => return Err(CommandError::file("read", path)(error)),
     };
-    let url = std::fs::read(arguments.data_dir.join("server.json")).ok().and_then(|text| serde_json::from_slice::<ServerFile>(&text).ok());
+    let url = std::fs::read(data_dir.join("server.json")).ok().and_then(|text| serde_json::from_slice::<ServerFile>(&text).ok());
     if url.is_none() {
         screen::remark("# the server is not running at the moment; the address is the one it would have by default");
     }
@@ -70,6 +75,18 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), CommandError> {
         }
     }
     Ok(())
+}
+
+/// As the server finds it. What is given comes first, so that a configuration that only root may read is not asked for needlessly.
+fn data_dir(arguments: &Arguments) -> Result<PathBuf, CommandError> {
+    if let Some(given) = &arguments.data_dir {
+        return Ok(given.clone());
+    }
+    Config::load(arguments.config.as_deref()).map(|config| config.data_dir()).map_err(|error| CommandError::Advised {
+        what: told(&error),
+        hint: "say where the server's data is with --data-dir; if only root may read the configuration: eval \"$(sudo belljar env)\""
+            .to_owned(),
+    })
 }
 
 fn variables(for_whom: Option<ForWhom>, url: &str, key: &str) -> Vec<(&'static str, String)> {
@@ -97,6 +114,21 @@ fn quoted(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_data_is_where_the_server_keeps_it() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("belljar.toml");
+        std::fs::write(&file, "data_dir = \"/srv/belljar\"").unwrap();
+        let found = |data_dir: Option<&str>| {
+            let arguments = Arguments { for_whom: None, config: Some(file.clone()), data_dir: data_dir.map(PathBuf::from), json: false };
+            super::data_dir(&arguments)
+        };
+        assert_eq!(found(None).unwrap(), PathBuf::from("/srv/belljar"));
+        assert_eq!(found(Some("/elsewhere")).unwrap(), PathBuf::from("/elsewhere"));
+        std::fs::write(&file, "no_such_key = 1").unwrap();
+        assert!(matches!(found(None), Err(CommandError::Advised { what, .. }) if what.contains("no_such_key")));
+    }
 
     #[test]
     fn nothing_in_a_value_is_run_by_the_shell() {

@@ -96,7 +96,7 @@ impl Terminal {
 
     fn tmux(&self, arguments: &[&str]) -> String {
         let output = Command::new("tmux").args(["-L", &self.name]).args(arguments).stdin(Stdio::null()).output();
-        let output = output.expect("the tests of the shell need tmux; scripts/setup installs it");
+        let output = output.expect("the tests of the shell need tmux; make setup installs it");
         assert!(output.status.success(), "tmux {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8_lossy(&output.stdout).into_owned()
     }
