@@ -4,7 +4,6 @@
 //! following a link (`tree`), and files are opened without waiting and looked at before they are used (`content`).
 
 mod content;
-mod removal;
 mod tree;
 
 use std::io;
@@ -12,6 +11,7 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use belljar_linux::removal;
 use belljar_ports::{ContentStream, VolumeError, VolumeFile, Volumes};
 use belljar_types::{ByteRange, EntryChange, Invalid, ProjectId, VolumeEntry, VolumeId, VolumePath, VolumeWrite};
 use rustix::io::Errno;
@@ -162,7 +162,11 @@ impl Volumes for HostVolumes {
 
     async fn remove_entry(&self, id: &VolumeId, path: &VolumePath) -> Result<(), VolumeError> {
         not_root(path)?;
-        self.at("remove something from", id, path, removal::remove).await
+        self.at("remove something from", id, path, |root, path| {
+            let (parent, name) = tree::parent_of(root, path)?;
+            removal::remove(&parent, name)
+        })
+        .await
     }
 
     async fn rename(&self, id: &VolumeId, from: &VolumePath, to: &VolumePath) -> Result<VolumeEntry, VolumeError> {
