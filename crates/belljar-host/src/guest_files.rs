@@ -11,6 +11,7 @@ use std::io::{self, Read, Seek, Write};
 use std::net::{IpAddr, Ipv4Addr};
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
+use std::time::Duration;
 
 use belljar_guest_protocol::BootConfig;
 use belljar_linux::removal;
@@ -23,6 +24,9 @@ use crate::slot::Slot;
 
 /// More than any list of names that is worth reading.
 const LONGEST_NAMES: u64 = 64 << 10;
+
+/// How long the removal of what a sandbox left in the agent's directory may take: nobody waits longer for a sandbox that goes on.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Writes the agent's boot configuration, `/etc/hosts`, `/etc/hostname` and `/etc/resolv.conf` into a fresh upper directory.
 pub fn write_boot_files(upper: &Path, record: &Record, slot: &Slot) -> io::Result<()> {
@@ -45,7 +49,7 @@ pub fn write_boot_files(upper: &Path, record: &Record, slot: &Slot) -> io::Resul
 pub fn renew_boot_files(upper: &Path, record: &Record, slot: &Slot) -> io::Result<()> {
     let hostname = record.spec.hostname.as_deref().unwrap_or(record.id.as_str());
     let opened = rustix::fs::open(upper, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
-    match removal::remove(&opened, OsStr::new(".belljar")) {
+    match removal::remove(&opened, OsStr::new(".belljar"), PATIENCE) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => {}
     }
@@ -166,7 +170,7 @@ mod tests {
             engine: serde_json::Value::Null,
             agent: None,
             still: crate::Stillness::Going,
-            ran_before: std::time::Duration::ZERO,
+            ran_before: Duration::ZERO,
             paused: None,
         };
         (record, slot)

@@ -9,6 +9,7 @@ mod tree;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use belljar_linux::removal;
@@ -19,6 +20,9 @@ use rustix::io::Errno;
 use crate::host::{Host, blocking};
 use crate::inner::Inner;
 use crate::records;
+
+/// How long a directory is removed, which sandboxes may be filling meanwhile. What is left then can be asked for again.
+const REMOVAL_PATIENCE: Duration = Duration::from_secs(60);
 
 /// The volumes of a host.
 pub struct HostVolumes {
@@ -164,7 +168,7 @@ impl Volumes for HostVolumes {
         not_root(path)?;
         self.at("remove something from", id, path, |root, path| {
             let (parent, name) = tree::parent_of(root, path)?;
-            removal::remove(&parent, name)
+            removal::remove(&parent, name, REMOVAL_PATIENCE)
         })
         .await
     }
