@@ -5,13 +5,16 @@
 //! `openat2` below `upper`, so that an upper that was not fresh after all could not lead a write elsewhere.
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, Read, Seek, Write};
 use std::net::{IpAddr, Ipv4Addr};
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
+use std::time::Duration;
 
 use belljar_guest_protocol::BootConfig;
+use belljar_linux::removal;
 use belljar_linux::resolve::{make_directory_beneath, open_beneath};
 use belljar_types::SandboxSpec;
 use rustix::fs::{Mode, OFlags, fchmod};
@@ -21,6 +24,9 @@ use crate::slot::Slot;
 
 /// More than any list of names that is worth reading.
 const LONGEST_NAMES: u64 = 64 << 10;
+
+/// How long the removal of what a sandbox left in the agent's directory may take: nobody waits longer for a sandbox that goes on.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Writes the agent's boot configuration, `/etc/hosts`, `/etc/hostname` and `/etc/resolv.conf` into a fresh upper directory.
 pub fn write_boot_files(upper: &Path, record: &Record, slot: &Slot) -> io::Result<()> {
@@ -42,8 +48,11 @@ pub fn write_boot_files(upper: &Path, record: &Record, slot: &Slot) -> io::Resul
 /// alone where there is no plain file any more: a sandbox that did without them can go on doing so.
 pub fn renew_boot_files(upper: &Path, record: &Record, slot: &Slot) -> io::Result<()> {
     let hostname = record.spec.hostname.as_deref().unwrap_or(record.id.as_str());
-    remove_anything(&upper.join(".belljar"))?;
     let opened = rustix::fs::open(upper, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
+    match removal::remove(&opened, OsStr::new(".belljar"), PATIENCE) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
     let agent = directory(&opened, ".belljar")?;
     file(&agent, "boot", 0o600, &boot_config(record, hostname).encode())?;
     for name in ["etc/hosts", "etc/hostname"] {
@@ -79,16 +88,6 @@ pub fn renew_names(text: &[u8], hostname: &str, address: Ipv4Addr) -> Option<Vec
         })
         .collect();
     (renewed != text).then(|| renewed.into_bytes())
-}
-
-/// Links are removed, not followed.
-fn remove_anything(path: &Path) -> io::Result<()> {
-    match std::fs::symlink_metadata(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        Err(error) => Err(error),
-        Ok(found) if found.is_dir() => std::fs::remove_dir_all(path),
-        Ok(_) => std::fs::remove_file(path),
-    }
 }
 
 /// What every process of a sandbox gets: its own over its template's.
@@ -171,7 +170,7 @@ mod tests {
             engine: serde_json::Value::Null,
             agent: None,
             still: crate::Stillness::Going,
-            ran_before: std::time::Duration::ZERO,
+            ran_before: Duration::ZERO,
             paused: None,
         };
         (record, slot)
@@ -234,6 +233,23 @@ mod tests {
             assert_eq!(std::fs::read(outside.path().join("hosts")).unwrap(), b"100.64.9.9 other\n", "{name}");
             assert_eq!(std::fs::read_dir(outside.path()).unwrap().count(), 1, "{name}");
         }
+    }
+
+    /// On as much stack as a thread has that may block.
+    #[test]
+    fn a_used_root_may_be_deeper_than_the_stack() {
+        const STACK: usize = 2 << 20;
+        let (upper, (record, slot)) = (tempfile::tempdir().unwrap(), reserved(Network::None));
+        let opened = rustix::fs::open(upper.path(), OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty()).unwrap();
+        let mut at = directory(&opened, ".belljar").unwrap();
+        for _ in 0..20_000 {
+            at = directory(&at, "d").unwrap();
+        }
+        let path = upper.path().to_owned();
+        let renewing = std::thread::Builder::new().stack_size(STACK).spawn(move || renew_boot_files(&path, &record, &slot));
+        renewing.unwrap().join().unwrap().unwrap();
+        let left: Vec<_> = std::fs::read_dir(upper.path().join(".belljar")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        assert_eq!(left, ["boot"]);
     }
 
     #[test]

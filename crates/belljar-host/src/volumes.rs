@@ -4,14 +4,15 @@
 //! following a link (`tree`), and files are opened without waiting and looked at before they are used (`content`).
 
 mod content;
-mod removal;
 mod tree;
 
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
+use belljar_linux::removal;
 use belljar_ports::{ContentStream, VolumeError, VolumeFile, Volumes};
 use belljar_types::{ByteRange, EntryChange, Invalid, ProjectId, VolumeEntry, VolumeId, VolumePath, VolumeWrite};
 use rustix::io::Errno;
@@ -19,6 +20,9 @@ use rustix::io::Errno;
 use crate::host::{Host, blocking};
 use crate::inner::Inner;
 use crate::records;
+
+/// How long a directory is removed, which sandboxes may be filling meanwhile. What is left then can be asked for again.
+const REMOVAL_PATIENCE: Duration = Duration::from_secs(60);
 
 /// The volumes of a host.
 pub struct HostVolumes {
@@ -162,7 +166,11 @@ impl Volumes for HostVolumes {
 
     async fn remove_entry(&self, id: &VolumeId, path: &VolumePath) -> Result<(), VolumeError> {
         not_root(path)?;
-        self.at("remove something from", id, path, removal::remove).await
+        self.at("remove something from", id, path, |root, path| {
+            let (parent, name) = tree::parent_of(root, path)?;
+            removal::remove(&parent, name, REMOVAL_PATIENCE)
+        })
+        .await
     }
 
     async fn rename(&self, id: &VolumeId, from: &VolumePath, to: &VolumePath) -> Result<VolumeEntry, VolumeError> {

@@ -140,7 +140,7 @@ impl Templates for Catalog {
     }
 
     async fn put_files(&self, project: &ProjectId, hash: &FilesHash, content: FileStream) -> Result<(), TemplateError> {
-        builds::put_files(&self.store, project, hash, content).await
+        builds::put_files(&self.store, project, hash, content, builds::SILENCE).await
     }
 
     async fn has_files(&self, project: &ProjectId, hash: &FilesHash) -> Result<bool, TemplateError> {

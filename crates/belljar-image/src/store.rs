@@ -34,6 +34,7 @@ pub use error::StoreError;
 use hold::Held;
 pub use parcels::{pack_tree, unpack_tree};
 pub(crate) use staging::{Staged, random_name};
+pub(crate) use uploads::Upload;
 
 use crate::archive::tree::Tree;
 use crate::archive::{ArchiveForm, ArchiveLimits, unpack};

@@ -26,6 +26,7 @@ pub mod netns;
 pub mod pidfd;
 pub mod private_file;
 pub mod readiness;
+pub mod removal;
 pub mod resolve;
 pub mod rlimit;
 pub mod seccomp;

@@ -11,7 +11,7 @@ use belljar_image::{LayerStore, pack_tree};
 use belljar_ports::{BlobStream, Contents, Parcel, ParcelError, Parcels};
 use belljar_types::{LayerDigest, Snapshot, SnapshotId, lacks_room};
 
-use crate::channel::{Outgoing, outgoing};
+use crate::channel::{Outgoing, Passage};
 use crate::manifest::{Manifest, MemoryNeeds};
 use crate::parts::{self, PartWriter};
 use crate::unpacking::{self, blocking};
@@ -24,12 +24,13 @@ pub struct HostParcels {
 pub(crate) struct Place {
     pub(crate) host: Arc<Host>,
     pub(crate) layers: LayerStore,
+    pub(crate) passage: Passage,
 }
 
 impl HostParcels {
     /// For this host, and the layers in its pool.
     pub fn new(host: Arc<Host>, layers: LayerStore) -> Self {
-        Self { place: Arc::new(Place { host, layers }) }
+        Self { place: Arc::new(Place { host, layers, passage: Passage::default() }) }
     }
 }
 
@@ -46,18 +47,17 @@ impl Parcels for HostParcels {
         let with_layers = contents == Contents::Everything;
         let manifest = Manifest { snapshot: snapshot.clone(), host: capture.snapshot.clone(), with_layers, memory, memory_files };
         manifest.check()?;
-        let (mut out, stream) = outgoing();
         let layers = self.place.layers.clone();
-        tokio::task::spawn_blocking(move || {
-            let packed = pack(&mut out, &manifest, &capture, &layers);
+        let packing = move |out: &mut Outgoing| {
+            let packed = pack(out, &manifest, &capture, &layers);
             if let Err(error) = &packed
                 && error.kind() != io::ErrorKind::BrokenPipe
             {
                 tracing::warn!(snapshot = %manifest.snapshot.id, %error, "could not pack a snapshot");
             }
-            out.finish(packed);
-        });
-        Ok(stream)
+            packed
+        };
+        Ok(self.place.passage.send_out(packing).await)
     }
 
     async fn layers(&self, id: &SnapshotId) -> Result<Vec<LayerDigest>, ParcelError> {
@@ -71,13 +71,8 @@ impl Parcels for HostParcels {
     }
 
     async fn pack_layer(&self, digest: &LayerDigest) -> Result<BlobStream, ParcelError> {
-        let (mut out, stream) = outgoing();
         let (layers, digest) = (self.place.layers.clone(), digest.clone());
-        tokio::task::spawn_blocking(move || {
-            let packed = pack_layer(&mut out, &digest, &layers);
-            out.finish(packed);
-        });
-        Ok(stream)
+        Ok(self.place.passage.send_out(move |out| pack_layer(out, &digest, &layers)).await)
     }
 
     async fn unpack_layer(&self, digest: &LayerDigest, content: BlobStream) -> Result<(), ParcelError> {

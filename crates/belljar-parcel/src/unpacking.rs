@@ -11,7 +11,7 @@ use belljar_image::{ArchiveError, ArchiveLimits, ImageError, unpack_tree};
 use belljar_ports::{BlobStream, Parcel, ParcelError, Sender};
 use belljar_types::{LayerDigest, Snapshot, SnapshotId, chain, lacks_room};
 
-use crate::channel::Incoming;
+use crate::channel::{Incoming, Passage};
 use crate::manifest::{LONGEST, Manifest, MemoryNeeds};
 use crate::packing::{Place, storage};
 use crate::parts::{self, PartReader, told};
@@ -23,8 +23,14 @@ struct Opened {
 }
 
 pub(crate) async fn open(parcels: Arc<Place>, content: BlobStream) -> Result<Box<dyn Parcel>, ParcelError> {
-    let mut input = Incoming::new(content);
-    blocking(move || {
+    let (manifest, input) = read_manifest(&parcels.passage, content).await?;
+    Ok(Box::new(Opened { parcels, manifest, input }))
+}
+
+/// What comes first, and the rest.
+pub(crate) async fn read_manifest(passage: &Passage, content: BlobStream) -> Result<(Manifest, Incoming), ParcelError> {
+    let mut input = passage.follow(content);
+    let read = move || {
         parts::expect_beginning(&mut input)?;
         let mut part = PartReader::expect(&mut input, "manifest")?;
         let mut text = Vec::new();
@@ -35,15 +41,16 @@ pub(crate) async fn open(parcels: Arc<Place>, content: BlobStream) -> Result<Box
             Err(error) => return Err(ParcelError::Damaged { part: "manifest".to_owned(), reason: error.to_string() }),
         };
         manifest.check()?;
-        Ok(Box::new(Opened { parcels, manifest, input }) as Box<dyn Parcel>)
-    })
-    .await
+        Ok((manifest, input))
+    };
+    passage.take_in(read).await
 }
 
 /// A layer that was sent by itself.
 pub(crate) async fn one_layer(parcels: Arc<Place>, digest: LayerDigest, content: BlobStream) -> Result<(), ParcelError> {
-    let mut input = Incoming::new(content);
-    blocking(move || take_layer(&parcels, &digest, &mut input, Sender::Stranger)).await
+    let mut input = parcels.passage.follow(content);
+    let taking = Arc::clone(&parcels);
+    parcels.passage.take_in(move || take_layer(&taking, &digest, &mut input, Sender::Stranger)).await
 }
 
 #[async_trait]
@@ -63,7 +70,8 @@ impl Parcel for Opened {
         }
         let host = Arc::clone(&parcels.host);
         let room = host.begin_incoming(id, manifest.host.clone()).await.map_err(storage("make room for the snapshot"))?;
-        let filled = blocking(move || fill(&parcels, &manifest, input, room, sender)).await;
+        let filling = Arc::clone(&parcels);
+        let filled = parcels.passage.take_in(move || fill(&filling, &manifest, input, room, sender)).await;
         let kept = match filled {
             Ok(room) => host.finish_incoming(room).await.map_err(storage("keep the snapshot")),
             Err(error) => Err(error),

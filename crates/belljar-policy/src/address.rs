@@ -4,6 +4,7 @@ use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
 
+use belljar_types::RESERVED_NETWORKS;
 use serde::{Deserialize, Serialize};
 
 /// A network: an address and how many of its leading bits count.
@@ -104,29 +105,12 @@ pub fn plain_address(address: IpAddr) -> IpAddr {
     }
 }
 
-const RESERVED_V4: [(Ipv4Addr, u8, &str); 14] = [
-    (Ipv4Addr::new(0, 0, 0, 0), 8, "this network"),
-    (Ipv4Addr::new(10, 0, 0, 0), 8, "private"),
-    (Ipv4Addr::new(100, 64, 0, 0), 10, "shared, where sandboxes are"),
-    (Ipv4Addr::new(127, 0, 0, 0), 8, "loopback"),
-    (Ipv4Addr::new(169, 254, 0, 0), 16, "link-local, with cloud metadata"),
-    (Ipv4Addr::new(172, 16, 0, 0), 12, "private"),
-    (Ipv4Addr::new(192, 0, 0, 0), 24, "protocol assignments"),
-    (Ipv4Addr::new(192, 168, 0, 0), 16, "private"),
-    (Ipv4Addr::new(192, 88, 99, 0), 24, "6to4 relays"),
-    (Ipv4Addr::new(198, 18, 0, 0), 15, "benchmarks, and names in sandboxes"),
-    (Ipv4Addr::new(168, 63, 129, 16), 32, "cloud metadata"),
-    (Ipv4Addr::new(224, 0, 0, 0), 4, "multicast"),
-    (Ipv4Addr::new(240, 0, 0, 0), 4, "reserved"),
-    (Ipv4Addr::new(255, 255, 255, 255), 32, "broadcast"),
-];
-
 /// What an address is, if it is one that only the operator can open.
 pub fn reserved(address: IpAddr) -> Option<&'static str> {
     match plain_address(address) {
         IpAddr::V4(v4) => {
             let hit = |(network, prefix, _): &&(Ipv4Addr, u8, &str)| masked(v4.into(), *prefix) == IpAddr::V4(*network);
-            RESERVED_V4.iter().find(hit).map(|(_, _, what)| *what)
+            RESERVED_NETWORKS.iter().find(hit).map(|(_, _, what)| *what)
         }
         IpAddr::V6(v6) => match v6.segments() {
             [0, 0, 0, 0, 0, 0, 0, 0] => Some("unspecified"),
@@ -155,8 +139,10 @@ mod tests {
             "10.1.2.3",
             "100.64.0.2",
             "127.1.2.3",
+            "168.63.129.16",
             "169.254.169.254",
             "172.31.0.1",
+            "192.88.99.1",
             "192.168.1.1",
             "198.18.0.1",
             "224.0.0.1",
@@ -171,7 +157,7 @@ mod tests {
         for text in ["::", "::1", "fc00::1", "fd00:ec2::254", "fe80::1", "ff02::1", "2001::1", "::10.0.0.1"] {
             check(text, true);
         }
-        for text in ["203.0.113.9", "1.1.1.1", "172.32.0.1", "100.128.0.1", "2606:4700::1", "::ffff:203.0.113.9"] {
+        for text in ["203.0.113.9", "1.1.1.1", "172.32.0.1", "100.128.0.1", "168.63.129.17", "2606:4700::1", "::ffff:203.0.113.9"] {
             check(text, false);
         }
     }

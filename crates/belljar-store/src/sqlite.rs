@@ -17,6 +17,8 @@ use crate::errors::OpenProblem;
 
 #[path = "verbs/artifacts.rs"]
 mod artifacts;
+#[path = "verbs/disk.rs"]
+mod disk;
 #[path = "verbs/epochs.rs"]
 mod epochs;
 #[path = "verbs/keys.rs"]

@@ -18,6 +18,7 @@ mod prices;
 mod process;
 mod project;
 mod quantity;
+mod reserved;
 mod sandbox;
 mod secret;
 mod snapshot;
@@ -50,6 +51,7 @@ pub use process::{
 };
 pub use project::{ApiKey, KeyHash, Project, Quota, Scope};
 pub use quantity::{parse_bytes, parse_duration};
+pub use reserved::RESERVED_NETWORKS;
 pub use sandbox::{EndReason, Execution, Network, PrivilegePolicy, SandboxSpec};
 pub use secret::Secret;
 pub use snapshot::{Beginning, Origin, Snapshot, SnapshotKind, SnapshotPurpose, SnapshotState};

@@ -6,6 +6,7 @@ use std::net::Ipv4Addr;
 use std::process::{Command, Output, Stdio};
 
 use belljar_linux::netns::Netns;
+use belljar_types::RESERVED_NETWORKS;
 
 use crate::error::HostError;
 use crate::gateway::{NAME_PORT, PROXY_PORT};
@@ -17,14 +18,11 @@ const NFT: Tool = Tool { program: "nft", purpose: "load the firewall rules", pac
 /// The gateway's end of the cable to the host.
 pub(super) const UPLINK: &str = "up0";
 
-/// Never reachable from an open sandbox: this network, private networks, carrier-grade NAT (all slots are in there), loopback, link-local with
-/// the metadata address, protocol assignments, benchmarks, multicast and what is reserved.
-const PRIVATE: &str = "0.0.0.0/8, 10.0.0.0/8, 100.64.0.0/10, 127.0.0.0/8, 169.254.0.0/16, 172.16.0.0/12, 192.0.0.0/24, 192.168.0.0/16, 198.18.0.0/15, 224.0.0.0/4, 240.0.0.0/4";
-
 /// What holds in the gateway.
 pub(super) fn gateway(nameservers: &[Ipv4Addr], filtering: bool) -> String {
     let dns = dns_exception(nameservers);
     let capture = if filtering { capture() } else { String::new() };
+    let reserved = reserved();
     format!(
         r#"
 table inet belljar {{}}
@@ -50,7 +48,7 @@ table inet belljar {{
   }}
   chain outbound {{
     {dns}
-    ip daddr {{ {PRIVATE} }} reject with icmpx admin-prohibited
+    ip daddr {{ {reserved} }} reject with icmpx admin-prohibited
     accept
   }}
   chain postrouting {{
@@ -60,6 +58,11 @@ table inet belljar {{
 }}
 "#
     )
+}
+
+/// Never reachable from an open sandbox: the same networks that no rule of a policy opens.
+fn reserved() -> String {
+    RESERVED_NETWORKS.map(|(network, prefix, _)| format!("{network}/{prefix}")).join(", ")
 }
 
 /// Whatever a filtered sandbox sends ends at the name service or the proxy. A part of its own: not every kernel can redirect, and whoever lets nobody
@@ -137,4 +140,22 @@ fn nft(rules: &str) -> io::Result<Output> {
         written?;
     }
     Ok(output)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_open_sandbox_is_refused_every_reserved_network() {
+        let rules = gateway(&[], false);
+        let refusing = rules.lines().find(|line| line.contains("ip daddr {") && line.contains("reject")).unwrap();
+        let (_, listed) = refusing.split_once('{').unwrap();
+        let refused: Vec<&str> = listed.split_once('}').unwrap().0.split(',').map(str::trim).collect();
+        for (network, prefix, what) in RESERVED_NETWORKS {
+            assert!(refused.contains(&format!("{network}/{prefix}").as_str()), "{network}/{prefix} ({what}) is not in {refused:?}");
+        }
+        assert_eq!(refused.len(), RESERVED_NETWORKS.len());
+        assert!(refused.contains(&"168.63.129.16/32") && refused.contains(&"169.254.0.0/16") && refused.contains(&"192.88.99.0/24"));
+    }
 }

@@ -15,6 +15,8 @@ use crate::scene::{Scene, spec};
 const MACHINE: Ipv4Addr = Ipv4Addr::new(203, 0, 113, 1);
 const INTERNET: Ipv4Addr = Ipv4Addr::new(203, 0, 113, 2);
 const METADATA: Ipv4Addr = Ipv4Addr::new(169, 254, 169, 254);
+/// Azure's, which is no private address.
+const WIRE_SERVER: Ipv4Addr = Ipv4Addr::new(168, 63, 129, 16);
 const PRIVATE: Ipv4Addr = Ipv4Addr::new(10, 9, 9, 9);
 
 /// Two namespaces with a cable between them, gone when dropped.
@@ -43,7 +45,7 @@ impl World {
         inside(&internet, || {
             let links = Links::open()?;
             links.add_address(links.index("lan")?, INTERNET, 24)?;
-            for address in [METADATA, PRIVATE].into_iter().chain(nameservers()) {
+            for address in [METADATA, WIRE_SERVER, PRIVATE].into_iter().chain(nameservers()) {
                 links.add_address(links.index("lo")?, address, 32)?;
             }
             links.set_up(links.index("lo")?, true)?;
@@ -102,7 +104,7 @@ fn an_open_slot_reaches_public_addresses_and_nothing_else() {
         let from = &sandbox.slot.netns;
 
         assert!(reaches_in_time(from, INTERNET, port), "no way out to a public address");
-        for address in [METADATA, PRIVATE] {
+        for address in [METADATA, WIRE_SERVER, PRIVATE] {
             assert!(reaches_in_time(&machine, address, port), "control: {address} is there");
             assert!(!reaches(from, address, port), "reached {address}");
         }

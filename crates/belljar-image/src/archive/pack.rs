@@ -8,14 +8,15 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 
+use belljar_types::escape_untrusted;
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, Stat};
 
-use super::tree::{IMPLIED, OPAQUE, open_directory};
+use super::tree::{DEPTH_MAX, IMPLIED, OPAQUE, PATH_MAX, open_directory};
 use crate::canonical::{is_implied, is_opaque, meaningful_attributes};
 
 /// Packs the tree under `root`. The same tree gives the same bytes.
 pub(crate) fn pack(root: BorrowedFd<'_>, out: impl Write) -> io::Result<()> {
-    let mut packer = Packer { out: tar::Builder::new(out), linked: HashMap::new() };
+    let mut packer = Packer { out: tar::Builder::new(out), linked: HashMap::new(), depth: 0 };
     packer.directory(root, &rustix::fs::fstat(root)?, &mut Vec::new())?;
     packer.out.finish()
 }
@@ -24,10 +25,15 @@ struct Packer<W: Write> {
     out: tar::Builder<W>,
     /// Files with several names: device and inode to the first of them.
     linked: HashMap<(u64, u64), Vec<u8>>,
+    depth: usize,
 }
 
 impl<W: Write> Packer<W> {
     fn directory(&mut self, directory: BorrowedFd<'_>, stat: &Stat, path: &mut Vec<u8>) -> io::Result<()> {
+        self.depth += 1;
+        if self.depth > DEPTH_MAX {
+            return Err(too_deep(path));
+        }
         let mut attributes = meaningful_attributes(directory)?;
         if is_opaque(directory)? {
             attributes.push((OPAQUE.as_bytes().to_vec(), b"y".to_vec()));
@@ -51,9 +57,13 @@ impl<W: Write> Packer<W> {
                 path.push(b'/');
             }
             path.extend_from_slice(name.to_bytes());
+            if path.len() >= PATH_MAX {
+                return Err(too_deep(path));
+            }
             self.entry(directory, name.to_bytes(), path)?;
             path.truncate(length);
         }
+        self.depth -= 1;
         Ok(())
     }
 
@@ -136,6 +146,15 @@ impl<W: Write> Packer<W> {
         }
         Ok(())
     }
+}
+
+/// A sandbox may have made the tree, to be a burden. The end of such a path says enough; all of it may be 4 KiB.
+fn too_deep(path: &[u8]) -> io::Error {
+    const SHOWN: usize = 200;
+    let (_, end) = path.split_at(path.len().saturating_sub(SHOWN));
+    let end = escape_untrusted(end);
+    let limits = format!("more than {DEPTH_MAX} directories deep or has a path of {PATH_MAX} bytes");
+    io::Error::new(io::ErrorKind::InvalidData, format!("the tree is {limits}; that path ends in \"{end}\""))
 }
 
 /// A pax record says its own length, digits included.

@@ -17,6 +17,12 @@ pub(crate) const OPAQUE: &str = "trusted.overlay.opaque";
 /// The attribute by which the store knows a directory that its archive only implied, and whose attributes are for lower layers to say.
 pub(crate) const IMPLIED: &str = "trusted.belljar.implied";
 
+/// How deep a tree may be that is walked whole, which takes stack for each level. No honest one is deeper.
+pub(crate) const DEPTH_MAX: usize = 256;
+
+/// How long a path in such a tree may be.
+pub(crate) const PATH_MAX: usize = 4096;
+
 /// A tree being filled.
 pub(crate) struct Tree {
     root: OwnedFd,

@@ -7,7 +7,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::fs::{AtFlags, Dir, FileType, Gid, Mode, OFlags, Stat, Timespec, Timestamps, Uid, XattrFlags};
 
-use crate::archive::tree::{IMPLIED, open_directory, set_opaque};
+use crate::archive::tree::{DEPTH_MAX, IMPLIED, PATH_MAX, open_directory, set_opaque};
 use crate::canonical::{is_implied, is_opaque, meaningful_attributes};
 
 /// Copies what is in `from` but the paths in `leave_out`, and its attributes, to the empty directory `to`.
@@ -29,8 +29,6 @@ struct Copier {
 
 /// A sandbox may have made the tree, to be a burden: what no honest one has is refused, as it is in archives.
 const ENTRIES_MAX: u64 = 2_000_000;
-const DEPTH_MAX: usize = 256;
-const PATH_MAX: usize = 4096;
 const LINKED_BYTES_MAX: usize = 64 << 20;
 
 fn too_much(what: &str) -> io::Error {

@@ -367,3 +367,30 @@ fn a_tarball_becomes_a_template_with_accounts_and_mount_points() {
     assert!(!added.join("run").exists() && !added.join("tmp").exists() && !added.join("home").exists(), "what is there is not repeated");
     assert_eq!(store.template(&template.name).unwrap(), Some(template));
 }
+
+/// On as much stack as a thread has that may block. The control is a tree that is just not too deep.
+#[test]
+fn a_tree_that_is_deeper_than_the_stack_is_refused_by_its_path() {
+    const STACK: usize = 2 << 20;
+    let check = |depth: usize, name: &str| {
+        let directory = tempfile::tempdir().unwrap();
+        let top = directory.path().join("top");
+        fs::create_dir(&top).unwrap();
+        let flags = rustix::fs::OFlags::RDONLY | rustix::fs::OFlags::DIRECTORY;
+        let mut at = rustix::fs::open(&top, flags, rustix::fs::Mode::empty()).unwrap();
+        for _ in 0..depth {
+            rustix::fs::mkdirat(&at, name, rustix::fs::Mode::RWXU).unwrap();
+            at = rustix::fs::openat(&at, name, flags, rustix::fs::Mode::empty()).unwrap();
+        }
+        let packing = std::thread::Builder::new().stack_size(STACK).spawn(move || belljar_image::pack_tree(&top, std::io::sink()));
+        let packed = packing.unwrap().join().unwrap();
+        // The directory drops itself with a recursion of its own.
+        assert!(Command::new("rm").arg("-rf").arg(directory.path()).status().unwrap().success());
+        packed.map_err(|error| error.to_string())
+    };
+    check(255, "d").unwrap();
+    for (depth, name) in [(256, "d\n"), (20_000, "d\n"), (20, &*"d\n".repeat(120))] {
+        let refused = check(depth, name).unwrap_err();
+        assert!(refused.contains("directories deep") && refused.ends_with("d\\n\""), "{refused}");
+    }
+}

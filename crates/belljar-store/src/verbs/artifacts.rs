@@ -7,7 +7,7 @@ use sqlx::{QueryBuilder, Row as _};
 
 use super::epochs::{commit, fenced};
 use super::sandboxes::unreadable;
-use super::{Backend, Database, Row, Transaction, locks};
+use super::{Backend, Database, Row, disk};
 use crate::convert::{moment, signed, unsigned};
 use crate::errors::{failed, is_taken, refers_to_nothing};
 
@@ -18,7 +18,7 @@ impl ArtifactStore for Backend {
     async fn enter_artifact(&self, epoch: Epoch, artifact: &Artifact, most: u64) -> Result<(), StoreError> {
         debug_assert_eq!(artifact.state, ArtifactState::Keeping, "an artifact enters the store before its bytes are put");
         let mut transaction = fenced(self, epoch).await?;
-        find_room(&mut transaction, artifact).await?;
+        disk::find_room(&mut transaction, &artifact.project, artifact.bytes).await?;
         let there: i64 = sqlx::query_scalar("SELECT COUNT(*) FROM artifacts WHERE project = $1 AND sandbox = $2")
             .bind(artifact.project.as_str())
             .bind(artifact.sandbox.as_str())
@@ -52,9 +52,6 @@ impl ArtifactStore for Backend {
 
     async fn record_artifact(&self, epoch: Epoch, was: ArtifactState, artifact: &Artifact) -> Result<(), StoreError> {
         let mut transaction = fenced(self, epoch).await?;
-        if artifact.state == ArtifactState::Kept {
-            find_room(&mut transaction, artifact).await?;
-        }
         let written = sqlx::query("UPDATE artifacts SET state = $3, bytes = $4, expires_at = $5, body = $6 WHERE id = $1 AND state = $2")
             .bind(artifact.id.as_str())
             .bind(was.as_str())
@@ -67,6 +64,10 @@ impl ArtifactStore for Backend {
             .map_err(failed("cannot write an artifact"))?;
         if written.rows_affected() == 0 {
             return Err(StoreError::Absent { what: "artifact", name: artifact.id.to_string() });
+        }
+        if artifact.state == ArtifactState::Kept {
+            // It may have grown since it was entered, and is counted by now.
+            disk::find_room(&mut transaction, &artifact.project, 0).await?;
         }
         commit(transaction).await
     }
@@ -137,33 +138,6 @@ impl ArtifactStore for Backend {
 fn body(artifact: &Artifact) -> Result<String, StoreError> {
     serde_json::to_string(artifact)
         .map_err(|error| StoreError::Database { operation: "cannot write an artifact as JSON", source: Box::new(error) })
-}
-
-/// Whether there is room for it beside everything else of its project.
-async fn find_room(transaction: &mut Transaction, artifact: &Artifact) -> Result<(), StoreError> {
-    let project: Option<(i64, i64)> = sqlx::query_as(locks::PROJECT_DISK)
-        .bind(artifact.project.as_str())
-        .fetch_optional(&mut **transaction)
-        .await
-        .map_err(failed("cannot read a project"))?;
-    let Some((live, quota)) = project else {
-        return Err(StoreError::Absent { what: "project", name: artifact.project.to_string() });
-    };
-    let kept: i64 = sqlx::query_scalar(
-        "SELECT CAST(COALESCE(SUM(bytes), 0) AS BIGINT) FROM
-            (SELECT bytes FROM snapshots WHERE project = $1 UNION ALL SELECT bytes FROM artifacts WHERE project = $1 AND id <> $2) AS kept",
-    )
-    .bind(artifact.project.as_str())
-    .bind(artifact.id.as_str())
-    .fetch_one(&mut **transaction)
-    .await
-    .map_err(failed("cannot sum up what a project keeps"))?;
-    let wanted = live.saturating_add(kept).saturating_add(signed(artifact.bytes));
-    if wanted <= quota {
-        return Ok(());
-    }
-    let (allowed, wanted) = (unsigned(quota), unsigned(wanted));
-    Err(StoreError::OverQuota { project: artifact.project.clone(), resource: "disk_bytes", allowed, wanted })
 }
 
 /// One bad row must not hide the others: it is logged and left out; asking for it by its id says more.

@@ -7,7 +7,7 @@ use belljar_types::{EndCause, Epoch, ExecutionId, ProjectId, Sandbox, SandboxId,
 use sqlx::Row as _;
 
 use super::epochs::{commit, fenced};
-use super::{Backend, Database, Row, Transaction, locks, volumes};
+use super::{Backend, Database, Row, Transaction, disk, locks, volumes};
 use crate::convert::{moment, signed, unsigned};
 use crate::digest;
 use crate::errors::{failed, is_taken};
@@ -109,7 +109,7 @@ async fn charge(transaction: &mut Transaction, sandbox: &Sandbox) -> Result<(), 
         "UPDATE projects SET live_sandboxes = live_sandboxes + 1, live_cpu_millis = live_cpu_millis + $2,
             live_memory_bytes = live_memory_bytes + $3, live_disk_bytes = live_disk_bytes + $4
          WHERE id = $1 AND live_sandboxes + 1 <= quota_sandboxes AND live_cpu_millis + $2 <= quota_cpu_millis
-            AND live_memory_bytes + $3 <= quota_memory_bytes AND live_disk_bytes + $4 <= quota_disk_bytes",
+            AND live_memory_bytes + $3 <= quota_memory_bytes",
     )
     .bind(sandbox.project.as_str())
     .bind(i64::from(limits.cpu_millis))
@@ -118,13 +118,17 @@ async fn charge(transaction: &mut Transaction, sandbox: &Sandbox) -> Result<(), 
     .execute(&mut **transaction)
     .await
     .map_err(failed("cannot charge a project"))?;
-    if charged.rows_affected() == 1 { Ok(()) } else { Err(why_not_charged(transaction, sandbox).await?) }
+    if charged.rows_affected() == 0 {
+        return Err(why_not_charged(transaction, sandbox).await?);
+    }
+    // Its disk is among the live ones by now.
+    disk::find_room(transaction, &sandbox.project, 0).await
 }
 
 async fn why_not_charged(transaction: &mut Transaction, sandbox: &Sandbox) -> Result<StoreError, StoreError> {
-    let project = sqlx::query_as::<_, (i64, i64, i64, i64, i64, i64, i64, i64)>(
-        "SELECT live_sandboxes, quota_sandboxes, live_cpu_millis, quota_cpu_millis,
-            live_memory_bytes, quota_memory_bytes, live_disk_bytes, quota_disk_bytes FROM projects WHERE id = $1",
+    let project = sqlx::query_as::<_, (i64, i64, i64, i64, i64, i64)>(
+        "SELECT live_sandboxes, quota_sandboxes, live_cpu_millis, quota_cpu_millis, live_memory_bytes, quota_memory_bytes
+         FROM projects WHERE id = $1",
     )
     .bind(sandbox.project.as_str())
     .fetch_optional(&mut **transaction)
@@ -134,11 +138,7 @@ async fn why_not_charged(transaction: &mut Transaction, sandbox: &Sandbox) -> Re
         return Ok(StoreError::Absent { what: "project", name: sandbox.project.to_string() });
     };
     let limits = &sandbox.spec.limits;
-    let resources = [
-        ("cpu_millis", row.2, row.3, u64::from(limits.cpu_millis)),
-        ("memory_bytes", row.4, row.5, limits.memory_bytes),
-        ("disk_bytes", row.6, row.7, limits.disk_bytes),
-    ];
+    let resources = [("cpu_millis", row.2, row.3, u64::from(limits.cpu_millis)), ("memory_bytes", row.4, row.5, limits.memory_bytes)];
     // Where none of the others is over, it is the number of sandboxes.
     let (resource, live, allowed, asked) = resources
         .into_iter()

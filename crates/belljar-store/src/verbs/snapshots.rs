@@ -9,7 +9,7 @@ use sqlx::{QueryBuilder, Row as _};
 
 use super::epochs::{commit, fenced};
 use super::sandboxes::{read as read_sandbox, unreadable};
-use super::{Backend, Database, Row, Transaction, locks};
+use super::{Backend, Database, Row, disk, locks};
 use crate::convert::{moment, signed, unsigned};
 use crate::errors::{failed, is_taken, refers_to_nothing};
 
@@ -21,7 +21,8 @@ impl SnapshotStore for Backend {
         debug_assert_eq!(snapshot.state, SnapshotState::Making, "a snapshot enters the store before it is taken");
         let mut transaction = fenced(self, epoch).await?;
         if snapshot.purpose == SnapshotPurpose::Kept {
-            find_room(&mut transaction, snapshot).await?;
+            // What it has is known when it is there: a project that is over its quota by then gets no more of them.
+            disk::find_room(&mut transaction, &snapshot.project, snapshot.bytes).await?;
         }
         let entered = sqlx::query(
             "INSERT INTO snapshots (id, project, state, source, root, name, bytes, created_at, expires_at, body)
@@ -33,7 +34,7 @@ impl SnapshotStore for Backend {
         .bind(snapshot.source.as_str())
         .bind(snapshot.root.as_str())
         .bind(snapshot.name.as_ref().map(SnapshotName::as_str))
-        .bind(signed(snapshot.bytes))
+        .bind(signed(counted(snapshot)))
         .bind(moment(snapshot.created_at))
         .bind(snapshot.expires_at.map(moment))
         .bind(body(snapshot)?)
@@ -61,7 +62,7 @@ impl SnapshotStore for Backend {
         sqlx::query("UPDATE snapshots SET state = $2, bytes = $3, expires_at = $4, body = $5 WHERE id = $1")
             .bind(snapshot.id.as_str())
             .bind(snapshot.state.as_str())
-            .bind(signed(snapshot.bytes))
+            .bind(signed(counted(snapshot)))
             .bind(snapshot.expires_at.map(moment))
             .bind(body(snapshot)?)
             .execute(&mut *transaction)
@@ -156,28 +157,10 @@ impl SnapshotStore for Backend {
     }
 }
 
-/// What snapshots have is known when they are there: a project that is over its quota by then gets no more of them.
-async fn find_room(transaction: &mut Transaction, snapshot: &Snapshot) -> Result<(), StoreError> {
-    let project: Option<(i64, i64)> = sqlx::query_as(locks::PROJECT_DISK)
-        .bind(snapshot.project.as_str())
-        .fetch_optional(&mut **transaction)
-        .await
-        .map_err(failed("cannot read a project"))?;
-    let Some((live, quota)) = project else {
-        return Err(StoreError::Absent { what: "project", name: snapshot.project.to_string() });
-    };
-    // The sum of a BIGINT is of a type of its own in PostgreSQL.
-    let kept: i64 = sqlx::query_scalar("SELECT CAST(COALESCE(SUM(bytes), 0) AS BIGINT) FROM snapshots WHERE project = $1")
-        .bind(snapshot.project.as_str())
-        .fetch_one(&mut **transaction)
-        .await
-        .map_err(failed("cannot sum up a project's snapshots"))?;
-    let wanted = live.saturating_add(kept);
-    if wanted <= quota {
-        return Ok(());
-    }
-    let (allowed, wanted) = (unsigned(quota), unsigned(wanted));
-    Err(StoreError::OverQuota { project: snapshot.project.clone(), resource: "disk_bytes", allowed, wanted })
+/// What a snapshot counts for the disk. Those that the server takes for itself are nobody's to pay for: a fork that fits must not be refused because of
+/// the snapshot that it begins with.
+fn counted(snapshot: &Snapshot) -> u64 {
+    if snapshot.purpose == SnapshotPurpose::Kept { snapshot.bytes } else { 0 }
 }
 
 fn whole_of(project: &ProjectId) -> QueryBuilder<Database> {

@@ -7,8 +7,8 @@ use sqlx::{QueryBuilder, Row as _};
 
 use super::epochs::{commit, fenced};
 use super::sandboxes::unreadable;
-use super::{Backend, Database, Row, Transaction, locks};
-use crate::convert::{moment, signed, unsigned};
+use super::{Backend, Database, Row, Transaction, disk, locks};
+use crate::convert::{moment, signed};
 use crate::errors::{failed, is_taken};
 
 const COLUMNS: &str = "SELECT id, project, name, state, body FROM volumes";
@@ -18,7 +18,8 @@ impl VolumeStore for Backend {
     async fn enter_volume(&self, epoch: Epoch, volume: &Volume) -> Result<(), StoreError> {
         debug_assert_eq!(volume.state, VolumeState::Making, "a volume enters the store before it is made");
         let mut transaction = fenced(self, epoch).await?;
-        find_room(&mut transaction, volume).await?;
+        // Its size is promised, whether or not it is used.
+        disk::find_room(&mut transaction, &volume.project, volume.size_bytes).await?;
         let entered =
             sqlx::query("INSERT INTO volumes (id, project, name, state, size_bytes, created_at, body) VALUES ($1, $2, $3, $4, $5, $6, $7)")
                 .bind(volume.id.as_str())
@@ -153,35 +154,6 @@ pub(super) async fn unmount(transaction: &mut Transaction, id: &SandboxId) -> Re
         .await
         .map_err(failed("cannot take back a sandbox's volumes"))?;
     Ok(())
-}
-
-/// Volumes count with their size: it is promised, whether or not it is used.
-async fn find_room(transaction: &mut Transaction, volume: &Volume) -> Result<(), StoreError> {
-    let project: Option<(i64, i64)> = sqlx::query_as(locks::PROJECT_DISK)
-        .bind(volume.project.as_str())
-        .fetch_optional(&mut **transaction)
-        .await
-        .map_err(failed("cannot read a project"))?;
-    let Some((live, quota)) = project else {
-        return Err(StoreError::Absent { what: "project", name: volume.project.to_string() });
-    };
-    let mut wanted = live.saturating_add(signed(volume.size_bytes));
-    for sum in [
-        "SELECT CAST(COALESCE(SUM(bytes), 0) AS BIGINT) FROM snapshots WHERE project = $1",
-        "SELECT CAST(COALESCE(SUM(size_bytes), 0) AS BIGINT) FROM volumes WHERE project = $1",
-    ] {
-        let kept: i64 = sqlx::query_scalar(sum)
-            .bind(volume.project.as_str())
-            .fetch_one(&mut **transaction)
-            .await
-            .map_err(failed("cannot sum up what a project keeps"))?;
-        wanted = wanted.saturating_add(kept);
-    }
-    if wanted <= quota {
-        return Ok(());
-    }
-    let (allowed, wanted) = (unsigned(quota), unsigned(wanted));
-    Err(StoreError::OverQuota { project: volume.project.clone(), resource: "disk_bytes", allowed, wanted })
 }
 
 async fn locked(transaction: &mut Transaction, id: &VolumeId) -> Result<Option<(String, String)>, StoreError> {

@@ -5,7 +5,7 @@ use belljar_types::{Artifact, ArtifactId, ArtifactState, ProjectId, Quota, Sandb
 
 use crate::bed::{Bed, UNBOUNDED};
 
-fn artifact(project: &ProjectId, sandbox: &SandboxId, at: u64) -> Artifact {
+pub(crate) fn artifact(project: &ProjectId, sandbox: &SandboxId, at: u64) -> Artifact {
     Artifact {
         id: ArtifactId::random(),
         project: project.clone(),

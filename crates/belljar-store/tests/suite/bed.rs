@@ -48,6 +48,12 @@ impl Bed {
         bed
     }
 
+    /// The same store for tasks that outlive the borrow of this one.
+    pub(crate) fn shared(&self) -> Self {
+        let (url, store, project) = (self.url.clone(), Arc::clone(&self.store), self.project.clone());
+        Self { url, store, epoch: self.epoch, project, _directory: None }
+    }
+
     pub(crate) async fn add_project(&self, name: &str, quota: Quota) -> ProjectId {
         let id: ProjectId = name.parse().unwrap();
         self.store.add_project(&Project { id: id.clone(), quota, created_at: Timestamp(1) }).await.unwrap();

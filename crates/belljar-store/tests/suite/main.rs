@@ -5,6 +5,7 @@ mod artifacts;
 mod bed;
 mod damage;
 mod death;
+mod disk;
 mod full_disk;
 mod life;
 mod metering;
@@ -43,6 +44,8 @@ on_both! {
     webhooks: what_is_told_is_told_in_order_and_once, a_state_and_its_message_are_written_together;
     quota: each_resource_is_bounded_and_named, fifty_at_once_get_exactly_what_there_is_room_for, the_end_frees_what_was_charged,
         a_new_epoch_sums_up_anew, what_a_project_has_stays_when_its_quota_shrinks;
+    disk: no_order_of_things_passes_the_quota, fifty_of_all_kinds_at_once_get_exactly_what_there_is_room_for,
+        what_the_server_takes_for_itself_is_not_counted;
     once: the_same_request_finds_its_sandbox, the_same_key_for_another_request_is_refused, fifty_equal_requests_make_one_sandbox,
         a_refused_request_leaves_its_key_free, a_request_that_made_nothing_may_be_sent_again;
     paging: a_thousand_of_one_moment_are_each_listed_once, filters_let_through_what_they_say, pages_agree_with_a_model;

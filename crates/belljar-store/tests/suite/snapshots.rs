@@ -9,7 +9,7 @@ use belljar_types::{
 
 use crate::bed::{Bed, UNBOUNDED, sandbox};
 
-fn snapshot_of(sandbox: &Sandbox, at: u64) -> Snapshot {
+pub(crate) fn snapshot_of(sandbox: &Sandbox, at: u64) -> Snapshot {
     Snapshot {
         id: SnapshotId::random(),
         project: sandbox.project.clone(),

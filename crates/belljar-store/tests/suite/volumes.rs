@@ -6,7 +6,7 @@ use tokio::task::JoinSet;
 
 use crate::bed::{Bed, UNBOUNDED, sandbox};
 
-fn volume_of(bed: &Bed, name: &str) -> Volume {
+pub(crate) fn volume_of(bed: &Bed, name: &str) -> Volume {
     Volume {
         id: VolumeId::random(),
         project: bed.project.clone(),
