@@ -2,7 +2,7 @@
 //!
 //! Its key is in this process's memory and nowhere else. A sandbox that is resumed, and a server that is restarted, has a new one.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use belljar_policy::HostName;
@@ -13,6 +13,7 @@ use rcgen::{
 use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::crypto::ring::default_provider;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
+use tokio_rustls::rustls::server::NoServerSessionStorage;
 
 /// Why there is no certificate.
 #[derive(Debug, thiserror::Error)]
@@ -28,7 +29,30 @@ pub(crate) struct Authority {
     certificate: CertificateDer<'static>,
     pem: String,
     names: Vec<String>,
-    hosts: Mutex<HashMap<HostName, Arc<ServerConfig>>>,
+    hosts: Mutex<Shown>,
+}
+
+/// Certificates are kept for this many hosts: below a wildcard a program may ask for as many names as it likes.
+const MOST_KEPT: usize = 256;
+
+/// What was shown last. Whoever is being served holds its own; a name that comes back after it had to go gets a new certificate.
+#[derive(Default)]
+struct Shown {
+    by_name: HashMap<HostName, Arc<ServerConfig>>,
+    oldest_first: VecDeque<HostName>,
+}
+
+impl Shown {
+    fn keep(&mut self, name: &HostName, config: &Arc<ServerConfig>) {
+        if self.by_name.insert(name.clone(), Arc::clone(config)).is_none() {
+            self.oldest_first.push_back(name.clone());
+        }
+        while self.oldest_first.len() > MOST_KEPT
+            && let Some(oldest) = self.oldest_first.pop_front()
+        {
+            self.by_name.remove(&oldest);
+        }
+    }
 }
 
 impl std::fmt::Debug for Authority {
@@ -65,7 +89,7 @@ impl Authority {
 
     /// How to be this host towards the sandbox.
     pub(crate) fn host(&self, name: &HostName) -> Result<Arc<ServerConfig>, AuthorityError> {
-        if let Some(known) = self.lock().get(name) {
+        if let Some(known) = self.lock().by_name.get(name) {
             return Ok(Arc::clone(known));
         }
         let mut params = CertificateParams::new(vec![name.as_str().to_owned()])?;
@@ -79,12 +103,14 @@ impl Authority {
         let mut config = builder.with_no_client_auth().with_single_cert(vec![leaf.der().clone(), self.certificate.clone()], key)?;
         // One request after the other: what is read is what is sent on.
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        // Its own cache of sessions is larger than the certificate, and a whole handshake with a neighbour costs little.
+        config.session_storage = Arc::new(NoServerSessionStorage {});
         let config = Arc::new(config);
-        self.lock().insert(name.clone(), Arc::clone(&config));
+        self.lock().keep(name, &config);
         Ok(config)
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<HostName, Arc<ServerConfig>>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, Shown> {
         self.hosts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -130,5 +156,23 @@ mod tests {
         assert!(!shakes_hands(&mine, &mine, "evil.test").await, "a name it is not for");
         assert!(!shakes_hands(&mine, &mine, "notapi.test").await, "a name that only ends alike");
         assert!(!shakes_hands(&theirs, &mine, "api.test").await, "another sandbox's");
+    }
+
+    #[tokio::test]
+    async fn a_thousand_names_leave_no_more_than_are_kept() {
+        let authority = Authority::new(vec!["api.test".to_owned()]).unwrap();
+        for number in 0..1000 {
+            let config = authority.host(&HostName::from_wire(format!("n{number}.api.test").as_bytes()).unwrap()).unwrap();
+            assert!(!config.session_storage.can_cache(), "and none keeps its sessions");
+        }
+        let kept = || {
+            let shown = authority.lock();
+            (shown.by_name.len(), shown.oldest_first.len())
+        };
+        assert_eq!(kept(), (MOST_KEPT, MOST_KEPT));
+        for (name, which) in [("n999.api.test", "the last"), ("n0.api.test", "one that had to go"), ("n0.api.test", "the same again")] {
+            assert!(shakes_hands(&authority, &authority, name).await, "{which}");
+        }
+        assert_eq!(kept(), (MOST_KEPT, MOST_KEPT));
     }
 }

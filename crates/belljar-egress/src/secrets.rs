@@ -2,8 +2,11 @@
 //!
 //! Only inside TLS to a host whose certificate was verified, only to exact hosts, and only in the header that the policy names.
 
+use std::ops::Range;
+
 use belljar_policy::{Compiled, HeaderRule, NamePattern, PortRange, SecretRule, plain_path};
 use belljar_types::{ProjectId, Secret};
+use memchr::memmem;
 
 use crate::EventKind;
 use crate::dial::To;
@@ -81,19 +84,32 @@ fn applies(rule: &SecretRule, way: &Way, head: &Head) -> bool {
     is_for(rule, &way.to, way.port) && method && path
 }
 
-/// The header's value without any secret in it.
+/// What is shown in a secret's place.
+const MASK: &[u8] = b"***";
+
+/// The header's value without any secret in it. What was put in is not looked at again: a secret may be made of stars itself.
 pub(crate) fn masked(value: &[u8], used: &Used) -> Vec<u8> {
-    let mut value = value.to_vec();
-    for secret in used.iter().map(|secret| secret.reveal().as_bytes()).filter(|secret| !secret.is_empty()) {
-        while let Some(at) = value.windows(secret.len()).position(|part| part == secret) {
-            value.splice(at..at + secret.len(), *b"***");
+    let secrets = used.iter().map(|secret| secret.reveal().as_bytes()).filter(|secret| !secret.is_empty());
+    let mut found: Vec<Range<usize>> =
+        secrets.flat_map(|secret| memmem::find_iter(value, secret).map(|at| at..at + secret.len())).collect();
+    found.sort_by_key(|range| range.start);
+    let (mut shown, mut done) = (Vec::with_capacity(value.len()), 0);
+    for range in found {
+        if range.start >= done {
+            shown.extend_from_slice(value.get(done..range.start).unwrap_or_default());
+            shown.extend_from_slice(MASK);
         }
+        done = done.max(range.end);
     }
-    value
+    shown.extend_from_slice(value.get(done..).unwrap_or_default());
+    shown
 }
 
 #[cfg(test)]
 mod tests {
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -101,5 +117,33 @@ mod tests {
         let used = vec![Secret::new("s3cret".to_owned()), Secret::new(String::new())];
         assert_eq!(masked(b"Bearer s3cret, s3cret", &used), b"Bearer ***, ***");
         assert_eq!(masked(b"nothing", &used), b"nothing");
+    }
+
+    #[test]
+    fn a_secret_of_the_signs_that_hide_it_is_hidden_once() {
+        for (secrets, value, shown) in [
+            (&["*"][..], "*", "***"),
+            (&["**"], "a**b*", "a***b*"),
+            (&["***"], "***x***", "***x***"),
+            (&["*", "*", "a"], "a*b", "******b"),
+            (&["key", "key-long"], "is key-long", "is ***"),
+            (&["abc", "bcd"], "xabcdx", "x***x"),
+        ] {
+            let used: Used = secrets.iter().map(|secret| Secret::new((*secret).to_owned())).collect();
+            assert_eq!(String::from_utf8(masked(value.as_bytes(), &used)).unwrap(), shown, "{secrets:?} in {value}");
+        }
+    }
+
+    proptest! {
+        /// Whatever the secrets are: the work ends, what comes of it is bounded, and no secret without stars is left in it.
+        #[test]
+        fn masking_ends_and_leaves_no_secret(secrets in vec("[*ab]{0,4}", 0..4), value in "[*abc]{0,40}") {
+            let used: Used = secrets.iter().cloned().map(Secret::new).collect();
+            let shown = String::from_utf8(masked(value.as_bytes(), &used)).unwrap();
+            prop_assert!(shown.len() <= value.len() * MASK.len());
+            for secret in secrets.iter().filter(|secret| !secret.is_empty() && !secret.contains('*')) {
+                prop_assert!(!shown.contains(secret.as_str()), "{secret} in {shown}");
+            }
+        }
     }
 }

@@ -1,14 +1,15 @@
 //! The decision: one function for every entrance. Denials win over permissions; what nothing is about goes by the default.
 //!
 //! It is asked twice about HTTP: once about the connection, when nothing but its destination is known, and once about each request on it. A
-//! connection that only some requests may use is allowed with `inspect`, which obliges whoever asked to ask again.
+//! connection that only some requests may use is allowed with `inspect`, which obliges whoever asked to ask again. What is to be read is never
+//! raw: it is TLS or HTTP, or it is denied.
 
-use std::fmt;
 use std::net::IpAddr;
 
 use crate::compile::{Compiled, CompiledRule, Shape};
 use crate::document::{Protocol, Scheme, Stance};
 use crate::table::Reference;
+use crate::verdict::{Reason, Verdict};
 use crate::{HostName, PortRange, plain_path};
 
 /// Where something is to go.
@@ -49,66 +50,6 @@ impl<'a> Request<'a> {
     }
 }
 
-/// Why it was decided so.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Reason {
-    /// The rule says so.
-    Rule,
-    /// No rule is about it.
-    NoRule,
-    /// A rule is about the destination, and not about the port.
-    Port,
-    /// A rule is about the destination, and not about this kind of packets.
-    Protocol,
-    /// A rule is about the destination, and not about the method.
-    Method,
-    /// A rule is about the destination, and not about the path.
-    Path,
-    /// No rule can open this kind of address.
-    Closed(&'static str),
-}
-
-/// What was decided.
-#[derive(Debug, Clone, Copy)]
-pub struct Verdict<'p> {
-    /// Whether it may.
-    pub allow: bool,
-    /// Why.
-    pub reason: Reason,
-    /// For a connection that may be made: every request on it has to be asked about.
-    pub inspect: bool,
-    /// For a connection that may be made: what is to be spoken.
-    pub scheme: Scheme,
-    rule: Option<&'p CompiledRule>,
-}
-
-impl Verdict<'_> {
-    /// The rule that decided, or came closest.
-    pub fn rule(&self) -> String {
-        match (self.rule, self.reason) {
-            (Some(rule), _) => rule.to_string(),
-            (None, Reason::Closed(_)) => "closed-addresses".to_owned(),
-            (None, _) => "network.default".to_owned(),
-        }
-    }
-}
-
-impl fmt::Display for Verdict<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let rule = self.rule();
-        match (self.allow, self.reason) {
-            (true, _) => write!(f, "allowed by {rule}"),
-            (false, Reason::Rule) => write!(f, "denied by {rule}"),
-            (false, Reason::NoRule) => write!(f, "denied by {rule}: no rule is about this destination"),
-            (false, Reason::Port) => write!(f, "denied: {rule} is about this destination, on other ports"),
-            (false, Reason::Protocol) => write!(f, "denied: {rule} is about this destination, by another protocol"),
-            (false, Reason::Method) => write!(f, "denied: {rule} is about this destination, with other methods"),
-            (false, Reason::Path) => write!(f, "denied: {rule} is about this destination, on other paths"),
-            (false, Reason::Closed(what)) => write!(f, "denied by {rule}: no rule opens an address that is {what}"),
-        }
-    }
-}
-
 /// Decides.
 pub fn decide<'p>(policy: &'p Compiled, request: &Request<'_>) -> Verdict<'p> {
     let denied = |rule, reason| Verdict { allow: false, reason, inspect: false, scheme: Scheme::Raw, rule };
@@ -117,8 +58,17 @@ pub fn decide<'p>(policy: &'p Compiled, request: &Request<'_>) -> Verdict<'p> {
     {
         return denied(None, Reason::Closed(what));
     }
-    let mut search =
-        Search { policy, request, path: PathState::Unknown, denied: None, allowed: None, near: None, inspect: false, free: false };
+    let mut search = Search {
+        policy,
+        request,
+        path: PathState::Unknown,
+        denied: None,
+        allowed: None,
+        near: None,
+        reader: None,
+        readable: None,
+        free: false,
+    };
     match request.to {
         Destination::Name(name) => policy.names.matching(name.as_str(), |found| search.consider(found)),
         Destination::Address(address) => policy.rules_for_address(address, |found| search.consider(found)),
@@ -126,13 +76,24 @@ pub fn decide<'p>(policy: &'p Compiled, request: &Request<'_>) -> Verdict<'p> {
     if let Some(rule) = search.denied {
         return denied(Some(rule), Reason::Rule);
     }
-    if let Some((rule, scheme)) = search.allowed {
-        return Verdict { allow: true, reason: Reason::Rule, inspect: search.inspect || !search.free, scheme, rule: Some(rule) };
-    }
     let public_tcp = policy.stance == Stance::Allow && request.protocol == Protocol::Tcp;
+    if let Some((rule, scheme)) = search.allowed {
+        let inspect = search.reader.is_some() || !search.free;
+        let by = |(rule, scheme)| Verdict { allow: true, reason: Reason::Rule, inspect, scheme, rule: Some(rule) };
+        match search.readable {
+            _ if !inspect => return by((rule, scheme)),
+            Some((_, scheme)) if request.http.is_some() => return by((rule, scheme)),
+            Some(readable) => return by(readable),
+            // What is spoken by default can be read.
+            None if public_tcp => {}
+            None => return denied(search.reader.or(Some(rule)), Reason::Unread),
+        }
+    }
     match search.near {
         _ if public_tcp => {
-            Verdict { allow: true, reason: Reason::NoRule, inspect: search.inspect, scheme: default_scheme(request.port), rule: None }
+            let inspect = search.reader.is_some();
+            let scheme = if inspect { read_scheme(request.port) } else { default_scheme(request.port) };
+            Verdict { allow: true, reason: Reason::NoRule, inspect, scheme, rule: None }
         }
         Some((rule, reason)) => denied(Some(rule), reason),
         None => denied(None, Reason::NoRule),
@@ -159,6 +120,11 @@ fn default_scheme(port: u16) -> Scheme {
     }
 }
 
+/// What is spoken where requests have to be read and no rule says in what.
+fn read_scheme(port: u16) -> Scheme {
+    if port == 80 { Scheme::Http } else { Scheme::Https }
+}
+
 enum PathState {
     Unknown,
     Known(Option<String>),
@@ -171,13 +137,15 @@ struct Search<'p, 'r> {
     denied: Option<&'p CompiledRule>,
     allowed: Option<(&'p CompiledRule, Scheme)>,
     near: Option<(&'p CompiledRule, Reason)>,
-    /// Some rule wants requests to be read.
-    inspect: bool,
+    /// The first rule that wants requests to be read.
+    reader: Option<&'p CompiledRule>,
+    /// The first that allows something here in which they can be.
+    readable: Option<(&'p CompiledRule, Scheme)>,
     /// Some rule allows all requests.
     free: bool,
 }
 
-impl Search<'_, '_> {
+impl<'p> Search<'p, '_> {
     fn consider(&mut self, found: Reference) {
         let (Some(rule), Some(shape)) = (self.policy.rule(found), self.policy.shape(found)) else { return };
         let allows = self.policy.allows(found);
@@ -186,6 +154,7 @@ impl Search<'_, '_> {
         } else if !shape.ports.contains(self.request.port) {
             Some(Reason::Port)
         } else {
+            self.note_reading(allows, rule, shape);
             self.http_mismatch(allows, shape)
         };
         match (mismatch, allows) {
@@ -197,13 +166,23 @@ impl Search<'_, '_> {
                 }
             }
             // Whether it is one of these requests is seen when they come.
-            (None, false) if self.request.http.is_none() && shape.has_conditions() => self.inspect = true,
+            (None, false) if self.request.http.is_none() && shape.has_conditions() => {}
             (None, false) => self.denied = self.denied.or(Some(rule)),
             (None, true) => {
-                self.inspect |= shape.inspect;
                 self.free |= !shape.has_conditions();
                 self.allowed = self.allowed.or(Some((rule, scheme_of(shape, self.request.port))));
             }
+        }
+    }
+
+    /// The same for a connection and for each request on it, so that both questions are answered alike.
+    fn note_reading(&mut self, allows: bool, rule: &'p CompiledRule, shape: &Shape) {
+        if shape.inspect || (!allows && shape.has_conditions()) {
+            self.reader = self.reader.or(Some(rule));
+        }
+        if allows && shape.scheme != Some(Scheme::Raw) {
+            let scheme = shape.scheme.unwrap_or(read_scheme(self.request.port));
+            self.readable = self.readable.or(Some((rule, scheme)));
         }
     }
 
@@ -244,6 +223,6 @@ fn rank(reason: Reason) -> u8 {
         Reason::Method => 3,
         Reason::Port => 2,
         Reason::Protocol => 1,
-        Reason::Rule | Reason::NoRule | Reason::Closed(_) => 0,
+        Reason::Rule | Reason::NoRule | Reason::Unread | Reason::Closed(_) => 0,
     }
 }

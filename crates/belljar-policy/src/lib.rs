@@ -29,10 +29,11 @@ mod profiles;
 mod quantity;
 mod table;
 mod trial;
+mod verdict;
 
 pub use address::{Cidr, plain_address, reserved};
 pub use compile::Compiled;
-pub use decide::{Destination, HttpRequest, Reason, Request, Verdict, decide, resolvable};
+pub use decide::{Destination, HttpRequest, Request, decide, resolvable};
 pub use diff::{Change, diff};
 pub use document::{
     Budget, HeaderRule, Ingress, Lifetime, Mount, Network, NetworkLimits, Output, Policy, PolicyLimits, Protocol, Rule, Scheme, SecretRule,
@@ -50,3 +51,4 @@ pub use ports::{PortRange, Ports};
 pub use profiles::{PROFILES, profile};
 pub use quantity::{Size, Span};
 pub use trial::{Case, Outcome, Trial, parse_cases};
+pub use verdict::{Reason, Verdict};

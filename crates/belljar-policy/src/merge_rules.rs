@@ -4,23 +4,23 @@
 use crate::document::{HeaderRule, Ingress, Network, Rule, SecretRule, Stance};
 use crate::merge::{Context, narrow_network_limits};
 use crate::parse::rule_name;
-use crate::{Cidr, NamePattern, PathPattern, PolicyError, PortRange, Protocol};
+use crate::{Cidr, NamePattern, PathPattern, PolicyError, PortRange, Protocol, Scheme};
 
 pub(crate) fn narrow_network(context: &Context<'_>, above: &Network, below: &Network) -> Result<Network, PolicyError> {
     if above.default == Stance::Deny && below.default == Stance::Allow {
         return Err(context.widening("network.default", "deny there, allow here"));
     }
-    for (index, rule) in below.allow.iter().enumerate() {
-        let name = rule_name(rule, "allow", index);
-        check_covered(above, rule).map_err(|problem| context.widening(name, problem))?;
-    }
     let mut allow = below.allow.clone();
-    for rule in &mut allow {
+    for (index, rule) in allow.iter_mut().enumerate() {
+        let widening = |rule: &Rule, problem| context.widening(rule_name(rule, "allow", index), problem);
         // What has to be read above has to be read here.
-        rule.inspect |= above
-            .allow
-            .iter()
-            .any(|wide| wide.inspect && wide.hosts.iter().any(|host| rule.hosts.iter().any(|mine| host.covers(mine) || mine.covers(host))));
+        if above.allow.iter().any(|wide| wide.inspect && meet(wide, rule)) {
+            if rule.scheme == Some(Scheme::Raw) {
+                return Err(widening(rule, "requests to its hosts are read there, and raw connections cannot be".to_owned()));
+            }
+            rule.inspect = true;
+        }
+        check_covered(above, rule).map_err(|problem| widening(rule, problem))?;
     }
     let mut deny = above.deny.clone();
     let named: Vec<Rule> = below.deny.iter().filter(|rule| !above.deny.contains(rule)).cloned().collect();
@@ -31,6 +31,13 @@ pub(crate) fn narrow_network(context: &Context<'_>, above: &Network, below: &Net
         (above, below) => below.or(*above),
     };
     Ok(Network { default: below.default, allow, deny, limits })
+}
+
+/// Whether there is a name and a port that both may be about.
+fn meet(wide: &Rule, rule: &Rule) -> bool {
+    let ports = rule.allowed_ports();
+    let on_port = wide.allowed_ports().iter().any(|range| ports.iter().any(|mine| range.first <= mine.last && mine.first <= range.last));
+    on_port && wide.hosts.iter().any(|host| rule.hosts.iter().any(|mine| host.covers(mine) || mine.covers(host)))
 }
 
 /// An id that a lower document used again is the lower one's; the rule itself stays.
@@ -70,10 +77,27 @@ fn check_one(above: &Network, rule: &Rule, port: PortRange, to: &str, about: imp
         return Err(format!("no rule there allows port {port} of {to}"));
     }
     let requests = |wide: &&&Rule| methods_cover(&wide.methods, &rule.methods) && paths_cover(&wide.paths, &rule.paths);
-    let spoken = |wide: &&&Rule| wide.scheme.is_none() || wide.scheme == rule.scheme;
+    let spoken = |wide: &&&Rule| places(port).all(|port| scheme_covers(wide, rule, port));
     match on_port.iter().copied().find(|wide| requests(wide) && spoken(wide)) {
         Some(_) => Ok(()),
         None => Err(format!("the rules there for port {port} of {to} allow other methods, paths or schemes")),
+    }
+}
+
+/// The ports of a range at which the scheme may be another one: 80, 443, and one that stands for the rest.
+fn places(range: PortRange) -> impl Iterator<Item = u16> {
+    let known = [80, 443].into_iter().filter(move |port| range.contains(*port));
+    let rest = (range.first..=range.last).find(|port| ![80, 443].contains(port));
+    known.chain(rest)
+}
+
+/// Where the port alone makes it raw, anything may be spoken. A rule that says raw itself covers its like only: where a denial is about requests, it
+/// is refused, and a rule without a scheme is read.
+fn scheme_covers(wide: &Rule, rule: &Rule, port: u16) -> bool {
+    match (wide.scheme, wide.scheme_at(port)) {
+        (None, Scheme::Raw) => true,
+        (Some(Scheme::Raw), _) => rule.scheme == Some(Scheme::Raw),
+        (_, spoken) => spoken == rule.scheme_at(port),
     }
 }
 

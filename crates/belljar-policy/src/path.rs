@@ -1,5 +1,5 @@
 //! Paths of requests. A path is compared in its plain form; one that has no single plain form (encoded slashes, dot segments, empty
-//! segments) matches no rule that allows, and every rule that forbids.
+//! segments, a `#`) matches no rule that allows, and every rule that forbids.
 
 use std::fmt;
 
@@ -60,8 +60,8 @@ impl From<PathPattern> for String {
 /// The path of a request target, decoded; `None` if it has no single plain form. A query is not part of it.
 pub fn plain_path(target: &str) -> Option<String> {
     let path = target.split_once('?').map_or(target, |(path, _)| path);
-    let path = path.split_once('#').map_or(path, |(path, _)| path);
-    if !path.starts_with('/') || path.len() > 8192 {
+    // A fragment has no place in a request: some servers cut it off, others read it as part of the path.
+    if !path.starts_with('/') || path.len() > 8192 || target.contains('#') {
         return None;
     }
     let lower = path.to_ascii_lowercase();
@@ -163,6 +163,9 @@ mod tests {
             "http://x/",
             "",
             "/\u{7}",
+            "/a#/../b",
+            "/a#",
+            "/a?x#y",
         ] {
             assert_eq!(plain_path(target), None, "{target}");
         }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use belljar_policy::{
     Compiled, Destination, Format, HostName, HttpRequest, NamePattern, Network, Operator, PathPattern, Policy, PolicyError, PortRange,
-    Request, Rule, Stance, decide, narrow, parse,
+    Request, Rule, Scheme, Stance, decide, narrow, parse,
 };
 use proptest::prelude::*;
 
@@ -15,26 +15,36 @@ const ASKED: [&str; 9] =
 const METHODS: [&str; 3] = ["GET", "POST", "DELETE"];
 const PATHS: [&str; 5] = ["/v1/**", "/v1/*", "/v1/x", "/**", "/v2/*"];
 const TARGETS: [&str; 6] = ["/v1/x", "/v1/x/y", "/v2/z", "/", "/v1/../v2/z", "/v1%2fx"];
+/// Where the port says what is spoken, and where it does not.
+const PORTS: [u16; 10] = [1, 2, 3, 4, 5, 6, 7, 8, 80, 443];
 const CIDRS: [&str; 4] = ["203.0.113.0/24", "203.0.113.128/25", "0.0.0.0/0", "192.168.0.0/16"];
 
 fn rule() -> impl Strategy<Value = Rule> {
     let names = proptest::sample::subsequence(HOSTS.to_vec(), 0..4);
     let cidrs = proptest::sample::subsequence(CIDRS.to_vec(), 0..3);
-    let ports = proptest::collection::vec((1u16..6, 0u16..4), 0..3);
+    let port = prop_oneof![4 => (1u16..6, 0u16..4), 1 => Just((80, 0)), 1 => Just((443, 0)), 1 => Just((1, u16::MAX - 1))];
+    let ports = proptest::collection::vec(port, 0..3);
+    let scheme = proptest::option::weighted(0.4, prop::sample::select(vec![Scheme::Https, Scheme::Http, Scheme::Raw]));
+    let read = (scheme, prop::bool::weighted(0.2));
     let http = (proptest::sample::subsequence(METHODS.to_vec(), 0..3), proptest::sample::subsequence(PATHS.to_vec(), 0..3));
-    (names, cidrs, ports, http).prop_filter_map("it is about somebody", |(names, cidrs, ports, (methods, paths))| {
-        let http = !methods.is_empty() || !paths.is_empty();
-        let hosts: Vec<NamePattern> = names.iter().map(|name| NamePattern::try_from((*name).to_owned()).unwrap()).collect();
-        let cidrs: Vec<_> = if http { Vec::new() } else { cidrs.iter().map(|cidr| cidr.parse().unwrap()).collect() };
-        (!hosts.is_empty() || !cidrs.is_empty()).then(|| Rule {
-            hosts,
-            cidrs,
-            ports: ports.iter().map(|(first, more)| PortRange { first: *first, last: first + more }).collect(),
-            methods: methods.iter().map(|method| (*method).to_owned()).collect(),
-            paths: paths.iter().map(|path| PathPattern::try_from((*path).to_owned()).unwrap()).collect(),
-            ..Rule::default()
-        })
-    })
+    (names, cidrs, ports, http, read).prop_filter_map(
+        "it is about somebody",
+        |(names, cidrs, ports, (methods, paths), (scheme, inspect))| {
+            let http = !methods.is_empty() || !paths.is_empty() || inspect;
+            let hosts: Vec<NamePattern> = names.iter().map(|name| NamePattern::try_from((*name).to_owned()).unwrap()).collect();
+            let cidrs: Vec<_> = if http { Vec::new() } else { cidrs.iter().map(|cidr| cidr.parse().unwrap()).collect() };
+            (!hosts.is_empty() || !cidrs.is_empty()).then(|| Rule {
+                hosts,
+                cidrs,
+                ports: ports.iter().map(|(first, more)| PortRange { first: *first, last: first + more }).collect(),
+                methods: methods.iter().map(|method| (*method).to_owned()).collect(),
+                paths: paths.iter().map(|path| PathPattern::try_from((*path).to_owned()).unwrap()).collect(),
+                scheme: scheme.filter(|scheme| !http || *scheme != Scheme::Raw),
+                inspect,
+                ..Rule::default()
+            })
+        },
+    )
 }
 
 fn policy() -> impl Strategy<Value = Policy> {
@@ -54,7 +64,7 @@ proptest! {
 
     /// Whatever the lower document says: either it is refused, or nothing is allowed that was not allowed before.
     #[test]
-    fn a_lower_document_never_allows_more(above in policy(), below in policy(), port in 1u16..9, host in 0..ASKED.len(), method in 0..METHODS.len(), target in 0..TARGETS.len(), address in any::<[u8; 4]>()) {
+    fn a_lower_document_never_allows_more(above in policy(), below in policy(), port in prop::sample::select(&PORTS), host in 0..ASKED.len(), method in 0..METHODS.len(), target in 0..TARGETS.len(), address in any::<[u8; 4]>()) {
         let operator = Arc::new(Operator::default());
         let merged = match narrow([&above, &below]) {
             Ok(merged) => Compiled::new(&merged, &operator).unwrap(),
@@ -75,21 +85,39 @@ proptest! {
 
     /// The table finds exactly what the rules, read one by one, are about.
     #[test]
-    fn the_compiled_form_decides_as_the_rules_read(policy in policy(), port in 1u16..9, host in 0..ASKED.len()) {
+    fn the_compiled_form_decides_as_the_rules_read(policy in policy(), port in prop::sample::select(&PORTS), host in 0..ASKED.len()) {
         let compiled = Compiled::new(&policy, &Arc::new(Operator::default())).unwrap();
         let network = policy.network.unwrap();
         let name = NamePattern::try_from(ASKED[host].to_owned()).unwrap();
         let about = |rule: &Rule, ports: Vec<PortRange>| rule.hosts.iter().any(|known| known.covers(&name)) && ports.iter().any(|range| range.contains(port));
         let unconditional = |rule: &&Rule| rule.methods.is_empty() && rule.paths.is_empty();
         let denied = network.deny.iter().filter(unconditional).any(|rule| about(rule, if rule.ports.is_empty() { vec![PortRange::ALL] } else { rule.ports.clone() }));
-        let allowed = network.allow.iter().any(|rule| about(rule, rule.allowed_ports())) || network.default == Stance::Allow;
+        let open = network.default == Stance::Allow;
+        let allowed = network.allow.iter().any(|rule| about(rule, rule.allowed_ports())) || open;
+        // Where a denial is about some requests, somebody has to be able to read them.
+        let reads = network.deny.iter().any(|rule| !unconditional(&rule) && about(rule, if rule.ports.is_empty() { vec![PortRange::ALL] } else { rule.ports.clone() }));
+        let readable = network.allow.iter().any(|rule| rule.scheme != Some(Scheme::Raw) && about(rule, rule.allowed_ports())) || open;
         let wire = HostName::from_wire(ASKED[host].as_bytes()).unwrap();
-        prop_assert_eq!(allows(&compiled, &Request::connection(Destination::Name(&wire), port)), allowed && !denied);
+        prop_assert_eq!(allows(&compiled, &Request::connection(Destination::Name(&wire), port)), allowed && !denied && (readable || !reads));
+    }
+
+    /// Where requests have to be asked about, something is spoken that they can be read in: by any document, and by any two above each other.
+    #[test]
+    fn what_has_to_be_read_is_never_raw(above in policy(), below in policy(), port in prop::sample::select(&PORTS), host in 0..ASKED.len(), address in any::<[u8; 4]>()) {
+        let name = HostName::from_wire(ASKED[host].as_bytes()).unwrap();
+        let merged = narrow([&above, &below]).ok();
+        for policy in [Some(above), merged].into_iter().flatten() {
+            let compiled = Compiled::new(&policy, &Arc::new(Operator::default())).unwrap();
+            for to in [Destination::Name(&name), Destination::Address(address.into())] {
+                let verdict = decide(&compiled, &Request::connection(to, port));
+                prop_assert!(!(verdict.allow && verdict.inspect && verdict.scheme == Scheme::Raw), "{verdict}");
+            }
+        }
     }
 
     /// A connection is allowed whenever some request on it is; and if no request has to be asked about, every one is allowed.
     #[test]
-    fn the_two_questions_agree(policy in policy(), port in 1u16..9, host in 0..ASKED.len(), method in 0..METHODS.len(), target in 0..TARGETS.len()) {
+    fn the_two_questions_agree(policy in policy(), port in prop::sample::select(&PORTS), host in 0..ASKED.len(), method in 0..METHODS.len(), target in 0..TARGETS.len()) {
         let compiled = Compiled::new(&policy, &Arc::new(Operator::default())).unwrap();
         let name = HostName::from_wire(ASKED[host].as_bytes()).unwrap();
         let connection = Request::connection(Destination::Name(&name), port);

@@ -90,6 +90,82 @@ fn a_verdict_names_the_rule_and_the_reason() {
 }
 
 #[test]
+fn a_denial_of_some_requests_holds_on_every_port() {
+    const DENY: &str = "[[network.deny]]\nid = \"no-delete\"\nhosts = [\"api.test\"]\nmethods = [\"DELETE\"]";
+    let name = HostName::from_wire(b"api.test").unwrap();
+    let ask = |rest: &str, port, method: Option<&str>| {
+        let policy = compiled(&format!("version = 1\n{rest}\n{DENY}"));
+        let http = method.map(|method| HttpRequest { method, target: "/" });
+        let verdict = decide(&policy, &Request { http, ..Request::connection(Destination::Name(&name), port) });
+        let spoken =
+            if verdict.allow && http.is_none() { format!("{:?}, read: {}: ", verdict.scheme, verdict.inspect) } else { String::new() };
+        format!("{spoken}{verdict}")
+    };
+    let open = "[network]\ndefault = \"allow\"";
+    let any_port = "[[network.allow]]\nid = \"api\"\nhosts = [\"api.test\"]\nports = [\"*\"]";
+    let raw = &format!("{any_port}\nscheme = \"raw\"");
+    let both = &format!("{raw}\n[[network.allow]]\nid = \"web\"\nhosts = [\"api.test\"]");
+    let unread = "denied by no-delete: it is about requests, and nobody reads them where only raw connections are allowed";
+    for (rest, port, method, said) in [
+        (open, 8443, None, "Https, read: true: allowed by network.default"),
+        (open, 80, None, "Http, read: true: allowed by network.default"),
+        (open, 8443, Some("DELETE"), "denied by no-delete"),
+        (open, 8443, Some("GET"), "allowed by network.default"),
+        (any_port, 8443, None, "Https, read: true: allowed by api"),
+        (any_port, 80, None, "Http, read: true: allowed by api"),
+        (raw, 443, None, unread),
+        (raw, 8443, None, unread),
+        (raw, 8443, Some("GET"), unread),
+        (both, 443, None, "Https, read: true: allowed by web"),
+        (both, 443, Some("GET"), "allowed by api"),
+        (both, 8443, None, unread),
+        (&format!("{open}\n{raw}"), 443, None, "Https, read: true: allowed by network.default"),
+    ] {
+        assert_eq!(ask(rest, port, method), said, "{rest} {port} {method:?}");
+    }
+}
+
+#[test]
+fn a_lower_document_does_not_make_raw_what_is_read_above() {
+    let rule =
+        |id: &str, ports: &str, more: &str| format!("[[network.allow]]\nid = \"{id}\"\nhosts = [\"api.test\"]\nports = [{ports}]\n{more}");
+    let narrowed = |above: &str, below: &str| {
+        let merged = narrow([&toml(&format!("version = 1\n{above}")), &toml(&format!("version = 1\n{below}"))]);
+        merged.map_err(|error| error.to_string())
+    };
+    let deny = "[[network.deny]]\nhosts = [\"api.test\"]\nmethods = [\"DELETE\"]";
+    for (above, below, fits) in [
+        (format!("{}\n{deny}", rule("a", "443", "")), rule("b", "443", "scheme = \"raw\""), false),
+        (rule("a", "443", ""), rule("b", "443", ""), true),
+        (rule("a", "443", ""), rule("b", "443", "scheme = \"https\""), true),
+        (rule("a", "443", "scheme = \"https\""), rule("b", "443", ""), true),
+        (rule("a", "\"*\"", ""), rule("b", "\"*\"", "scheme = \"raw\""), false),
+        (rule("a", "\"*\"", ""), rule("b", "5432", "scheme = \"raw\""), true),
+        (rule("a", "\"*\"", ""), rule("b", "8443", "methods = [\"GET\"]"), true),
+        (rule("a", "\"*\"", ""), rule("b", "\"80-90\"", "scheme = \"https\""), false),
+        (rule("a", "8443", "scheme = \"raw\""), rule("b", "8443", "scheme = \"raw\""), true),
+        (rule("a", "8443", "scheme = \"raw\""), rule("b", "8443", ""), false),
+        (
+            format!("{}\n{}", rule("a", "443", "inspect = true"), rule("c", "443", "scheme = \"raw\"")),
+            rule("b", "443", "scheme = \"raw\""),
+            false,
+        ),
+        (
+            format!("{}\n{}", rule("a", "443", "inspect = true"), rule("c", "5432", "scheme = \"raw\"")),
+            rule("b", "5432", "scheme = \"raw\""),
+            true,
+        ),
+    ] {
+        let told = narrowed(&above, &below);
+        assert_eq!(told.is_ok(), fits, "{above}\n{below}\n{told:?}");
+        match told {
+            Ok(merged) => assert_eq!(parse(&merged.to_json(), Format::Json).as_ref(), Ok(&merged), "it can be used"),
+            Err(told) => assert!(told.starts_with("policy rule b allows more"), "{told}"),
+        }
+    }
+}
+
+#[test]
 fn only_the_operator_opens_closed_addresses() {
     let text = "version = 1\n[[network.allow]]\nid = \"lan\"\ncidrs = [\"10.0.0.0/8\", \"203.0.113.0/24\"]";
     let ask = |operator: Operator, to: &str| {
@@ -106,7 +182,7 @@ fn only_the_operator_opens_closed_addresses() {
 #[test]
 fn a_widening_is_refused_by_name() {
     let above = toml(
-        "version = 1\nname = \"project\"\n[[network.allow]]\nhosts = [\"*.a.test\"]\nports = [443]\nmethods = [\"GET\", \"PUT\"]\n[network.limits]\nconnections = 5\n[limits]\nmemory = \"1GiB\"\n[users]\nroot = false\n[ingress]\nports = [80]",
+        "version = 1\nname = \"project\"\n[[network.allow]]\nhosts = [\"*.a.test\"]\nports = [443]\nmethods = [\"GET\", \"PUT\"]\n[[network.allow]]\nhosts = [\"*.a.test\"]\nports = [22]\nscheme = \"raw\"\n[network.limits]\nconnections = 5\n[limits]\nmemory = \"1GiB\"\n[users]\nroot = false\n[ingress]\nports = [80]",
     );
     for (below, rule) in [
         ("[[network.allow]]\nid = \"x\"\nhosts = [\"b.test\"]", "x allows more than project does: no rule there allows b.test"),
@@ -117,6 +193,10 @@ fn a_widening_is_refused_by_name() {
         (
             "[[network.allow]]\nid = \"x\"\nhosts = [\"b.a.test\"]\nports = [443]",
             "x allows more than project does: the rules there for port 443 of b.a.test allow other methods",
+        ),
+        (
+            "[[network.allow]]\nid = \"x\"\nhosts = [\"b.a.test\"]\nports = [22]\nscheme = \"https\"",
+            "x allows more than project does: the rules there for port 22 of b.a.test allow other methods, paths or schemes",
         ),
         ("[network]\ndefault = \"allow\"", "network.default allows more"),
         ("[network.limits]\nconnections = 6", "network.limits.connections allows more than project does: at most 5 there, 6 here"),

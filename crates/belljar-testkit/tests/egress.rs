@@ -52,7 +52,7 @@ on_every_class! {
         requests_inside_tls_are_judged_one_by_one, a_secret_goes_where_it_belongs_and_nowhere_else, the_authority_signs_for_its_own_hosts_only,
     },
     life::{
-        a_tighter_policy_cuts_a_download, whoever_is_not_attached_gets_nothing, a_limit_of_bytes_is_kept, a_slot_that_is_used_again_has_nothing_of_before,
+        a_tighter_policy_cuts_a_download, a_tighter_policy_cuts_a_websocket, whoever_is_not_attached_gets_nothing, a_limit_of_bytes_is_kept, a_slot_that_is_used_again_has_nothing_of_before,
         many_connections_meet_the_limit, whoever_floods_the_proxy_harms_nobody_else,
     },
     frames::{

@@ -52,6 +52,9 @@ pub(crate) struct ResponseHead {
 /// What is wrong with a head.
 pub(crate) type Wrong = &'static str;
 
+/// It is for the client alone, and some servers cut it off while others take it for a part of the path.
+const FRAGMENT: Wrong = "the target of the request has a #, which no request may have";
+
 impl Head {
     pub(crate) fn parse(bytes: &[u8]) -> Result<Self, Wrong> {
         check_line_ends(bytes)?;
@@ -78,6 +81,9 @@ impl Head {
     pub(crate) fn check_host(&mut self, to: &To, port: u16, scheme: &str) -> Result<(), Wrong> {
         if self.method == "CONNECT" {
             return Err("a tunnel cannot be asked for here");
+        }
+        if self.target.contains('#') {
+            return Err(FRAGMENT);
         }
         let default_port = if scheme == "https" { 443 } else { 80 };
         let is_here = |text: &str| authority(text, Some(default_port)).is_some_and(|(host, at)| host == *to && at == port);
@@ -254,6 +260,15 @@ mod tests {
         ] {
             assert!(check(text).is_err(), "{text:?}");
         }
+    }
+
+    #[test]
+    fn a_target_with_a_fragment_is_refused_by_name() {
+        for target in ["/a#/../b", "/a#", "/#", "/a?x#y", "http://a.test/a#b", "http://a.test#@evil.test/"] {
+            let told = check(&format!("GET {target} HTTP/1.1\r\nHost: a.test\r\n\r\n"));
+            assert_eq!(told, Err(FRAGMENT), "{target}");
+        }
+        assert!(check("GET /a%23b HTTP/1.1\r\nHost: a.test\r\n\r\n").is_ok(), "an encoded one is part of the path");
     }
 
     #[test]

@@ -71,23 +71,41 @@ struct Connected {
     from_upstream: Reader,
 }
 
+impl Connected {
+    fn over(stream: Box<dyn Stream>) -> Self {
+        let (read, write) = tokio::io::split(stream);
+        Self { read, write, from_upstream: Reader::default() }
+    }
+}
+
+/// What a request asked for, and the rule that allowed it: enough to ask again when the policy changes.
+#[derive(Clone)]
+struct Asked {
+    method: String,
+    target: String,
+    rule: String,
+}
+
 /// What follows one exchange.
 enum Next {
     Another,
     Close,
-    /// Both sides speak something else from here on.
-    TakenOver,
+    /// Both sides speak something else from here on, by leave of this request.
+    TakenOver(Asked),
 }
 
 /// Serves until either side is done. `false` if the connection has to be broken off.
 pub(crate) async fn serve(way: &Way, client: Box<dyn Stream>, upstream: Upstream) -> bool {
     let (client_read, client_write) = tokio::io::split(client);
-    let mut sides = Sides { client_read, client_write, from_client: Reader::default(), upstream: None };
+    serve_all(way, Sides { client_read, client_write, from_client: Reader::default(), upstream: None }, upstream).await
+}
+
+async fn serve_all(way: &Way, mut sides: Sides, upstream: Upstream) -> bool {
     loop {
         match exchange(way, &mut sides, upstream).await {
             Ok(Next::Another) => {}
             Ok(Next::Close) => return sides.client_write.shutdown().await.is_ok(),
-            Ok(Next::TakenOver) => return take_over(way, sides).await,
+            Ok(Next::TakenOver(asked)) => return take_over(way, sides, &asked).await,
             Err(error) => {
                 return way.settle(if error.kind() == io::ErrorKind::QuotaExceeded { Ended::Spent } else { Ended::Done })
                     && error.kind() == io::ErrorKind::NotConnected;
@@ -132,12 +150,10 @@ async fn exchange(way: &Way, sides: &mut Sides, upstream: Upstream) -> io::Resul
             Err(reason) => return refuse(way, sides, 403, &reason).await,
         },
     };
+    let asked = Asked { method: head.method.clone(), target: head.target.clone(), rule: decision.rule };
     tokio::select! {
-        next = send_and_receive(way, sides, &head, &used) => next,
-        () = overruled(way, &head) => {
-            way.tell(EventKind::Cut, &decision.rule, "its policy changed");
-            Err(io::ErrorKind::PermissionDenied.into())
-        }
+        next = send_and_receive(way, sides, &head, &asked, &used) => next,
+        () = overruled(way, &asked) => Err(io::ErrorKind::PermissionDenied.into()),
     }
 }
 
@@ -149,21 +165,21 @@ async fn connect(way: &Way, upstream: Upstream) -> Result<Connected, String> {
             To::Address(_) => return Err("has no name that a certificate could be for".to_owned()),
         },
     };
-    let (read, write) = tokio::io::split(stream);
-    Ok(Connected { read, write, from_upstream: Reader::default() })
+    Ok(Connected::over(stream))
 }
 
-/// Returns when the request would not be allowed any more.
-async fn overruled(way: &Way, head: &Head) {
+/// Returns when the request would not be allowed any more, and has told so.
+async fn overruled(way: &Way, asked: &Asked) {
     let mut changes = way.session.changes();
-    while way.decide(Some(HttpRequest { method: &head.method, target: &head.target })).allow {
+    while way.decide(Some(HttpRequest { method: &asked.method, target: &asked.target })).allow {
         if changes.changed().await.is_err() {
             return std::future::pending().await;
         }
     }
+    way.tell(EventKind::Cut, &asked.rule, "its policy changed");
 }
 
-async fn send_and_receive(way: &Way, sides: &mut Sides, head: &Head, used: &Used) -> io::Result<Next> {
+async fn send_and_receive(way: &Way, sides: &mut Sides, head: &Head, asked: &Asked, used: &Used) -> io::Result<Next> {
     let Sides { client_read, client_write, from_client, upstream } = sides;
     let Some(Connected { read, write, from_upstream }) = upstream else { return Err(io::ErrorKind::NotConnected.into()) };
     let session = &way.session;
@@ -174,7 +190,7 @@ async fn send_and_receive(way: &Way, sides: &mut Sides, head: &Head, used: &Used
             from_client.body(head.framing, session, Direction::Out, client_read, write).await?;
             write.flush().await
         };
-        let receive = receive(way, head, used, from_upstream, read, client_write);
+        let receive = receive(way, head, asked, used, from_upstream, read, client_write);
         tokio::pin!(send, receive);
         loop {
             tokio::select! {
@@ -184,12 +200,13 @@ async fn send_and_receive(way: &Way, sides: &mut Sides, head: &Head, used: &Used
         }
     };
     // An answer before the whole request was read: what is left of it cannot be told from another.
-    Ok(if sent || matches!(next, Next::TakenOver) { next } else { Next::Close })
+    Ok(if sent || matches!(next, Next::TakenOver(_)) { next } else { Next::Close })
 }
 
 async fn receive(
     way: &Way,
     head: &Head,
+    asked: &Asked,
     used: &Used,
     from_upstream: &mut Reader,
     read: &mut (impl AsyncRead + Unpin),
@@ -210,7 +227,7 @@ async fn receive(
         let shown = ResponseHead { close: last && !taken_over && (response.close || head.close), ..response };
         pass(&way.session, Direction::In, &shown.write(&head.method, taken_over), client).await?;
         if taken_over {
-            return Ok(Next::TakenOver);
+            return Ok(Next::TakenOver(asked.clone()));
         }
         if last {
             from_upstream.body(shown.framing, &way.session, Direction::In, read, client).await?;
@@ -221,11 +238,15 @@ async fn receive(
     Err(io::ErrorKind::InvalidData.into())
 }
 
-async fn take_over(way: &Way, sides: Sides) -> bool {
+/// What is said from here on is nobody's to read; it ends with the leave to say it.
+async fn take_over(way: &Way, sides: Sides, asked: &Asked) -> bool {
     let Some(Connected { read, write, from_upstream }) = sides.upstream else { return false };
     let client = Prefixed::new(sides.from_client.rest(), sides.client_read.unsplit(sides.client_write));
     let upstream = Prefixed::new(from_upstream.rest(), read.unsplit(write));
-    way.settle(relay(&way.session, client, upstream).await)
+    tokio::select! {
+        ended = relay(&way.session, client, upstream) => way.settle(ended),
+        () = overruled(way, asked) => false,
+    }
 }
 
 async fn refuse(way: &Way, sides: &mut Sides, status: u16, problem: &str) -> io::Result<Next> {
@@ -238,3 +259,6 @@ async fn answer(sides: &mut Sides, status: u16, reason: &str) -> io::Result<Next
     sides.client_write.flush().await?;
     Ok(Next::Close)
 }
+
+#[cfg(test)]
+mod tests;

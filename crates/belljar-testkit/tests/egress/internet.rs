@@ -206,6 +206,9 @@ fn answer(mut stream: impl Read + Write, log: &Log, at: &str) -> std::io::Result
         if pages::is_second(&lines) {
             return pages::second(&mut stream, log, at);
         }
+        if pages::is_websocket(&lines) {
+            return pages::give_back(&mut stream, log, at);
+        }
         if registries::answer(&mut stream, &lines)? || pages::answer(&mut stream, &lines)? {
             continue;
         }

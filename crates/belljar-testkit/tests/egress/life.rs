@@ -39,6 +39,52 @@ pub(crate) async fn a_tighter_policy_cuts_a_download(class: IsolationClass) {
     scene.close().await;
 }
 
+/// Speaks with whoever took the connection over, a byte at a time, until it is cut.
+const CHAT: &str = r"
+s = socket.create_connection(('allowed.test', 80))
+s.sendall(b'GET /chat/x HTTP/1.1\r\nHost: allowed.test\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n')
+a = recv_some(s)
+if not a.startswith(b'HTTP/1.1 101'): stopped(a)
+for n in range(3000):
+    try:
+        s.sendall(b'x')
+        if not s.recv(1): stopped('ended quietly')
+    except ConnectionError:
+        sys.exit(0)
+    time.sleep(0.01)
+stopped('it was never cut')
+";
+
+pub(crate) async fn a_tighter_policy_cuts_a_websocket(class: IsolationClass) {
+    let allowing = |path: &str| {
+        let condition = format!(r#""ports":[80,443],"paths":["{path}"]}}"#);
+        POLICY.replace(r#""ports":[80,443]}"#, &condition)
+    };
+    let scene = Scene::open(class, &allowing("/chat/**")).await;
+    let goes_on = async || {
+        let before = scene.egress().traffic(scene.id()).unwrap().received;
+        for _ in 0..1000 {
+            if scene.egress().traffic(scene.id()).unwrap().received > before + 200 {
+                return;
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+        }
+        panic!("{class}: nothing comes through");
+    };
+    let tighten = async {
+        goes_on().await;
+        scene.egress().change(scene.id(), &allowing("/chat/x")).unwrap();
+        // The control: a change that leaves it allowed leaves it alone.
+        goes_on().await;
+        assert!(!scene.internet.seen().iter().any(|line| line.starts_with("cut ")));
+        scene.egress().change(scene.id(), &allowing("/elsewhere/**")).unwrap();
+    };
+    let (cut, ()) = tokio::join!(scene.gets_through(CHAT), tighten);
+    assert!(cut, "{class}: it ends with an error, by itself");
+    assert!(scene.internet.sees(|line| line.starts_with("cut ")).await, "{class}: and the other side is let go");
+    scene.close().await;
+}
+
 pub(crate) async fn whoever_is_not_attached_gets_nothing(class: IsolationClass) {
     let mut scene = Scene::open(class, EVERYTHING).await;
     assert!(scene.gets_through("get('allowed.test')").await);

@@ -1,5 +1,5 @@
 //! Pages of the internet that are there for attacks: one that leads elsewhere, one that is small on the way and huge when it is unpacked, one that says
-//! what it was told, and just enough of HTTP/2 to write down for whom each stream is.
+//! what it was told, a WebSocket that gives back what it hears, and just enough of HTTP/2 to write down for whom each stream is.
 
 use std::io::{self, Read, Write};
 use std::sync::OnceLock;
@@ -41,6 +41,24 @@ fn bomb() -> &'static [u8] {
         assert!(made.status.success() && u64::try_from(made.stdout.len()).unwrap() < PACKED, "a bomb can be made");
         made.stdout
     })
+}
+
+/// Whether somebody wants to say something else than HTTP from here on.
+pub(super) fn is_websocket(lines: &[String]) -> bool {
+    lines.iter().any(|line| line.eq_ignore_ascii_case("upgrade: websocket"))
+}
+
+/// Gives back what it is told, without the frames that only the two ends would read, and writes down when that ends.
+pub(super) fn give_back(stream: &mut (impl Read + Write), log: &Log, at: &str) -> io::Result<()> {
+    stream.write_all(b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")?;
+    stream.flush()?;
+    let mut said = [0; 1024];
+    while let Ok(count @ 1..) = stream.read(&mut said) {
+        stream.write_all(&said[..count])?;
+        stream.flush()?;
+    }
+    log.lock().unwrap().push(format!("cut {at}"));
+    Ok(())
 }
 
 /// Whether somebody speaks HTTP/2 from here on.
