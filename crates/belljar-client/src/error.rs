@@ -40,6 +40,12 @@ pub enum ClientError {
         /// As it was given.
         url: String,
     },
+    /// A request for a program's port would have reached something else.
+    #[error("the path {target} leads out of the port; send it without ..")]
+    LeadsOut {
+        /// As it was given, safe to print.
+        target: String,
+    },
     /// The key cannot be sent.
     #[error("the API key is not text that can be sent")]
     Key,

@@ -61,9 +61,9 @@ pub use belljar_policy as policy;
 pub use belljar_ports::{
     ArtifactCursor, ArtifactPage, AuditError, AuditPage, AuditQuery, AuditVerdict, BlobError, BlobStream, BuildLine, ByteStream,
     Capabilities, Checkpoint, ContentStream, Cursor, EventStream, Family, FileContent, FileStream, Guest, GuestConnection, GuestError,
-    Holder, Order, OutputStream, OwnedTemplate, Page, PageRequest, ParcelError, RuntimeError, SandboxFilter, SearchStream, SecretInfo,
-    SnapshotCursor, SnapshotFilter, SnapshotKind, SnapshotPage, StoreError, TapeInfo, TemplateError, TemplateSource, VolumeError,
-    VolumeFile, VolumePage,
+    GuestReader, GuestWriter, Holder, Order, OutputStream, OwnedTemplate, Page, PageRequest, ParcelError, RuntimeError, SandboxFilter,
+    SearchStream, SecretInfo, SnapshotCursor, SnapshotFilter, SnapshotKind, SnapshotPage, StoreError, TapeInfo, TemplateError,
+    TemplateSource, VolumeError, VolumeFile, VolumePage,
 };
 pub use building::{BuildBase, BuildPlan, BuildView, PlannedStep};
 pub use caller::{Caller, Denied, NewKey, fresh_secret};

@@ -25,7 +25,7 @@ use crate::recording::Recorder;
 use crate::taping::Taping;
 use content::{Digested, Reading, digest_file, watch_output, watch_reading};
 pub(crate) use told::Told;
-use tolled::Tolled;
+use tolled::tolled;
 
 /// Whose doing it is, and where it is written.
 #[derive(Clone)]
@@ -244,9 +244,9 @@ impl Guest for Recorded {
         self.inner.ports().await
     }
 
-    async fn connect(&self, port: u16) -> Result<Box<dyn GuestConnection>, GuestError> {
+    async fn connect(&self, port: u16) -> Result<GuestConnection, GuestError> {
         self.witness.note(AuditAction::Port { verb: "connect".to_owned(), port }).await;
-        Ok(Box::new(Tolled::new(self.inner.connect(port).await?, self.witness.counts.clone())))
+        Ok(tolled(self.inner.connect(port).await?, &self.witness.counts))
     }
 
     async fn metrics(&self) -> Result<GuestMetrics, GuestError> {

@@ -39,7 +39,7 @@ impl Session {
     }
 
     /// A connection to a port inside, if the sandbox's policy opens it.
-    pub async fn connect(&self, port: u16) -> Result<Box<dyn GuestConnection>, GuestError> {
+    pub async fn connect(&self, port: u16) -> Result<GuestConnection, GuestError> {
         check_ingress(&self.sandbox(), port)?;
         self.guest.connect(port).await
     }

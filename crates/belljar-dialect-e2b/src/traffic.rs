@@ -175,7 +175,9 @@ async fn open(state: &E2bState, id: &SandboxId, project: Option<ProjectId>) -> R
         Some(project) => project,
         None => state.known.project_of(id).await.map_err(failed)?.ok_or_else(|| sandbox_gone(id.as_str()))?,
     };
-    state.service.open(&acting_for(project, Scope::Use), id).await.map_err(failed)
+    let session = state.service.open(&acting_for(project.clone(), Scope::Use), id).await.map_err(failed)?;
+    state.known.note(id, &project);
+    Ok(session)
 }
 
 #[cfg(test)]

@@ -28,8 +28,7 @@ use crate::error::{bad_value, misbehaved};
 use crate::exchange::{Again, Asked, Exchange};
 use crate::pool::Pool;
 use crate::stream::{self, ContentReader, ItemReader, OutputReader};
-use crate::tunnel::Tunnel;
-use crate::{Connect, Credentials, collect, upload};
+use crate::{Connect, Credentials, collect, tunnel, upload};
 
 /// For answers that need no work worth mentioning.
 const QUICK: Duration = Duration::from_secs(30);
@@ -298,9 +297,9 @@ impl Guest for GuestClient {
         collect::all::<PortBody, ListeningPort>(&self.pool, &Asked::new(Verb::Ports, Again::Safe, &())?, MOST_PORTS, QUICK).await
     }
 
-    async fn connect(&self, port: u16) -> Result<Box<dyn GuestConnection>, GuestError> {
+    async fn connect(&self, port: u16) -> Result<GuestConnection, GuestError> {
         let (exchange, ()) = Exchange::ask(&self.pool, &Asked::new(Verb::Connect, Again::Unsafe, &ConnectBody { port })?, QUICK).await?;
-        Ok(Box::new(Tunnel::open(exchange)))
+        Ok(tunnel::open(exchange))
     }
 
     async fn metrics(&self) -> Result<GuestMetrics, GuestError> {

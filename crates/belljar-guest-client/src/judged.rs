@@ -253,7 +253,7 @@ impl<G: Guest> Guest for JudgedGuest<G> {
         self.agent.ports().await
     }
 
-    async fn connect(&self, port: u16) -> Result<Box<dyn GuestConnection>, GuestError> {
+    async fn connect(&self, port: u16) -> Result<GuestConnection, GuestError> {
         self.agent.connect(port).await
     }
 

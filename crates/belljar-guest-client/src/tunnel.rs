@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use belljar_guest_line::Driven;
 use belljar_guest_protocol::{FrameKind, Verb};
-use belljar_ports::{GuestConnection, GuestError};
+use belljar_ports::{GuestConnection, GuestError, GuestReader, GuestWriter};
 use bytes::Bytes;
 use tokio::sync::mpsc;
 
@@ -18,37 +18,45 @@ enum Up {
     Finish,
 }
 
-/// The user's end.
-pub(crate) struct Tunnel {
+/// The user's end, one way.
+struct FromProgram {
     down: mpsc::Receiver<Result<Bytes, GuestError>>,
+}
+
+/// The other way.
+struct ToProgram {
     up: mpsc::Sender<Up>,
 }
 
-impl Tunnel {
-    pub(crate) fn open(exchange: Exchange) -> Self {
-        let (give, down) = mpsc::channel(AHEAD);
-        let (up, take) = mpsc::channel(AHEAD);
-        tokio::spawn(async move {
-            if let Err(error) = carry(exchange, &give, take).await {
-                // The user may have gone.
-                let _ = give.send(Err(error)).await;
-            }
-        });
-        Self { down, up }
-    }
+/// Carries bytes both ways over an exchange until both have ended, or their user has gone.
+pub(crate) fn open(exchange: Exchange) -> GuestConnection {
+    let (give, down) = mpsc::channel(AHEAD);
+    let (up, take) = mpsc::channel(AHEAD);
+    tokio::spawn(async move {
+        if let Err(error) = carry(exchange, &give, take).await {
+            // The user may have gone.
+            let _ = give.send(Err(error)).await;
+        }
+    });
+    GuestConnection::new(FromProgram { down }, ToProgram { up })
+}
 
+#[async_trait]
+impl GuestReader for FromProgram {
+    async fn read(&mut self) -> Result<Option<Bytes>, GuestError> {
+        // An empty piece stands for the program's end while the user may still write.
+        Ok(self.down.recv().await.transpose()?.filter(|bytes| !bytes.is_empty()))
+    }
+}
+
+impl ToProgram {
     async fn send(&self, up: Up) -> Result<(), GuestError> {
         self.up.send(up).await.map_err(|_| gone())
     }
 }
 
 #[async_trait]
-impl GuestConnection for Tunnel {
-    async fn read(&mut self) -> Result<Option<Bytes>, GuestError> {
-        // An empty piece stands for the program's end while the user may still write.
-        Ok(self.down.recv().await.transpose()?.filter(|bytes| !bytes.is_empty()))
-    }
-
+impl GuestWriter for ToProgram {
     async fn write(&mut self, bytes: Bytes) -> Result<(), GuestError> {
         self.send(Up::Bytes(bytes)).await
     }

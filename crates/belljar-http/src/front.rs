@@ -3,7 +3,6 @@
 
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, OnceLock};
-use std::time::Instant;
 
 use axum::Router;
 use axum::body::Body;
@@ -105,7 +104,6 @@ impl Front {
 }
 
 async fn frame(State(front): State<Arc<Front>>, mut request: Request, next: Next) -> Response {
-    let started = Instant::now();
     let id = RequestId::of(request.headers());
     let about = About::default();
     let method = request.method().clone();
@@ -123,7 +121,7 @@ async fn frame(State(front): State<Arc<Front>>, mut request: Request, next: Next
     );
     request.extensions_mut().insert(id.clone());
     request.extensions_mut().insert(about.clone());
-    front.metrics.began();
+    let mut account = Account::open(span.clone(), Arc::clone(&front.metrics));
     let answer = AssertUnwindSafe(in_the_name_of(id.as_str(), Arc::clone(&front).answer(request, next)));
     let answer = answer.catch_unwind().instrument(span.clone());
     let mut response = answer.await.unwrap_or_else(|_| {
@@ -137,9 +135,7 @@ async fn frame(State(front): State<Arc<Front>>, mut request: Request, next: Next
         *response.body_mut() = problem.json(Some(id.as_str())).into();
     }
     response.headers_mut().insert(request_id::HEADER, id.header());
-    let status = response.status().as_u16();
-    front.metrics.answered(known(&method), route, status, started.elapsed());
-    let account = Account { span, started, status, bytes: 0, metrics: Arc::clone(&front.metrics) };
+    account.answered(known(&method), route, response.status().as_u16());
     response.map(|body| Body::new(Counted { body, account }))
 }
 

@@ -22,7 +22,7 @@ use crate::auth::unauthorized;
 use crate::flushes::Flushes;
 use crate::front::Front;
 use crate::host_route::PortHost;
-use crate::port_token::{SECURE_TOKEN_COOKIE, TOKEN_COOKIE, TOKEN_PARAMETER};
+use crate::port_token::{PortGrant, SECURE_TOKEN_COOKIE, TOKEN_COOKIE, TOKEN_PARAMETER};
 use crate::problem::Problem;
 use crate::serve::Peer;
 
@@ -107,27 +107,47 @@ fn bad_answer(port: u16) -> Problem {
 pub(crate) async fn answer_for_port(front: &Front, port: &PortHost, request: Request) -> Result<Response, Problem> {
     let query = request.uri().query();
     let in_query = query.and_then(|query| parameter(query, TOKEN_PARAMETER));
-    let mut shown = headers::tokens(request.headers());
-    if shown.is_empty() {
-        shown.extend(in_query.as_deref());
-    }
-    let (caller, until) =
-        if shown.is_empty() { ((*front.gate.admit(request.headers()).await?.0).clone(), None) } else { by_token(front, port, &shown)? };
+    let shown = headers::tokens(request.headers());
+    let by_token = by_token(in_query.as_deref(), &shown, |token| front.port_tokens.verify(&port.sandbox, port.port, token))?;
+    let (caller, until, into) = match by_token {
+        Some(found) => {
+            let grant = found.grant;
+            (Caller { key: grant.key, project: grant.project, scopes: [Scope::Use].into() }, Some(grant.expires_at), found.of_query)
+        }
+        None => ((*front.gate.admit(request.headers()).await?.0).clone(), None, None),
+    };
     let path = without_parameter(request.uri(), TOKEN_PARAMETER);
-    if let Some(token) = in_query
+    if let Some(token) = into
         && (request.method() == Method::GET || request.method() == Method::HEAD)
         && headers::upgrade_of(request.headers()).is_none()
     {
-        return Ok(into_cookie(&request, &path, &token));
+        return Ok(into_cookie(&request, &path, token));
     }
     let session = front.service.open(&caller, &port.sandbox).await?;
     forward(session, port.port, request, &path, &Forwarded { until, ..Forwarded::default() }).await
 }
 
-fn by_token(front: &Front, port: &PortHost, shown: &[&str]) -> Result<(Caller, Option<Timestamp>), Problem> {
-    let grant = shown.iter().find_map(|token| front.port_tokens.verify(&port.sandbox, port.port, token));
-    let grant = grant.ok_or_else(|| unauthorized("the token is not for this port, or it has expired; ask for a new one"))?;
-    Ok((Caller { key: grant.key, project: grant.project, scopes: [Scope::Use].into() }, Some(grant.expires_at)))
+/// What one of the tokens that were shown stands for.
+#[derive(Debug)]
+struct Found<'a> {
+    grant: PortGrant,
+    /// The address's token, if it is that one that is good: no other may become a cookie.
+    of_query: Option<&'a str>,
+}
+
+/// The first good token: the address's, which is newer than any cookie, or else one of the others. Nothing if none was shown.
+fn by_token<'a>(
+    in_query: Option<&'a str>,
+    others: &[&str],
+    verify: impl Fn(&str) -> Option<PortGrant>,
+) -> Result<Option<Found<'a>>, Problem> {
+    if in_query.is_none() && others.is_empty() {
+        return Ok(None);
+    }
+    let of_query = in_query.and_then(|token| Some(Found { grant: verify(token)?, of_query: Some(token) }));
+    let found = of_query.or_else(|| others.iter().find_map(|token| Some(Found { grant: verify(token)?, of_query: None })));
+    let wrong = || unauthorized("the token is not for this port, or it has expired; ask for a new one");
+    found.map(Some).ok_or_else(wrong)
 }
 
 /// A token in an address would end up in histories and logs: it moves into a cookie that scripts cannot read.
@@ -163,6 +183,29 @@ fn without_parameter(uri: &Uri, name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_good_token_counts_wherever_a_wrong_one_is_and_no_wrong_one_becomes_a_cookie() {
+        let grant =
+            |name: &str| PortGrant { project: name.parse().unwrap(), key: belljar_types::KeyId::random(), expires_at: Timestamp(1) };
+        let verify = |token: &str| token.strip_prefix("good-").map(grant);
+        let none: &[&str] = &[];
+        for (in_query, others, expected) in [
+            (None, none, Ok(None)),
+            (Some("good-a"), none, Ok(Some(("a", Some("good-a"))))),
+            (Some("good-a"), &["stale", ""], Ok(Some(("a", Some("good-a"))))),
+            (Some("good-a"), &["good-b"], Ok(Some(("a", Some("good-a"))))),
+            (Some("junk; Domain=example"), &["good-b"], Ok(Some(("b", None)))),
+            (None, &["stale", "good-b"], Ok(Some(("b", None)))),
+            (Some("junk"), &["stale"], Err(401)),
+            (Some("junk"), none, Err(401)),
+            (None, &["stale"], Err(401)),
+        ] {
+            let found = by_token(in_query, others, verify);
+            let seen = found.as_ref().map(|found| found.as_ref().map(|found| (found.grant.project.as_str(), found.of_query)));
+            assert_eq!(seen.map_err(|problem| problem.status().as_u16()), expected, "{in_query:?} {others:?}");
+        }
+    }
 
     #[test]
     fn a_token_is_taken_out_of_the_address_and_nothing_else_is() {

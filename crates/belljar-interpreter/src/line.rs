@@ -19,14 +19,14 @@ pub(crate) enum NoLine {
 
 /// A connection, read line by line.
 pub(crate) struct Lines {
-    connection: Box<dyn GuestConnection>,
+    connection: GuestConnection,
     buffer: BytesMut,
     /// Up to here there is no end of a line.
     searched: usize,
 }
 
 impl Lines {
-    pub(crate) fn new(connection: Box<dyn GuestConnection>) -> Self {
+    pub(crate) fn new(connection: GuestConnection) -> Self {
         Self { connection, buffer: BytesMut::new(), searched: 0 }
     }
 
@@ -62,17 +62,25 @@ impl Lines {
 mod tests {
     use std::collections::VecDeque;
 
+    use belljar_core::{GuestReader, GuestWriter};
+
     use super::*;
 
     /// The bytes of a sandbox, in the pieces in which they came.
     struct Pieces(VecDeque<Bytes>);
 
     #[async_trait::async_trait]
-    impl GuestConnection for Pieces {
+    impl GuestReader for Pieces {
         async fn read(&mut self) -> Result<Option<Bytes>, GuestError> {
             Ok(self.0.pop_front())
         }
+    }
 
+    /// Takes everything.
+    struct Nowhere;
+
+    #[async_trait::async_trait]
+    impl GuestWriter for Nowhere {
         async fn write(&mut self, _bytes: Bytes) -> Result<(), GuestError> {
             Ok(())
         }
@@ -83,7 +91,7 @@ mod tests {
     }
 
     fn lines(pieces: impl IntoIterator<Item = &'static [u8]>) -> Lines {
-        Lines::new(Box::new(Pieces(pieces.into_iter().map(Bytes::from_static).collect())))
+        Lines::new(GuestConnection::new(Pieces(pieces.into_iter().map(Bytes::from_static).collect()), Nowhere))
     }
 
     #[tokio::test]

@@ -23,7 +23,7 @@ const SLOWEST_START: Duration = Duration::from_secs(120);
 const LAST_WORDS: usize = 2000;
 
 /// A connection to it.
-pub(crate) async fn connect(session: &Session) -> Result<Box<dyn GuestConnection>, InterpreterError> {
+pub(crate) async fn connect(session: &Session) -> Result<GuestConnection, InterpreterError> {
     match session.connect(PORT).await {
         Ok(connection) => Ok(connection),
         Err(GuestError::Refused { errno: ECONNREFUSED, .. }) => {

@@ -176,7 +176,7 @@ pub trait Guest: Send + Sync {
     async fn ports(&self) -> Result<Vec<ListeningPort>, GuestError>;
 
     /// Connects to a port inside, as a client on the sandbox's own loopback would.
-    async fn connect(&self, port: u16) -> Result<Box<dyn GuestConnection>, GuestError>;
+    async fn connect(&self, port: u16) -> Result<GuestConnection, GuestError>;
 
     /// CPU, memory and disk as seen from inside.
     async fn metrics(&self) -> Result<GuestMetrics, GuestError>;
@@ -188,15 +188,52 @@ pub trait Guest: Send + Sync {
     async fn answer_wish(&self, id: WishId, answer: Result<&ArtifactId, &str>) -> Result<(), GuestError>;
 }
 
-/// A two-way byte stream to a program inside.
+/// What a program inside sends on a connection.
 #[async_trait]
-pub trait GuestConnection: Send {
-    /// The next bytes; `None` at their end.
+pub trait GuestReader: Send {
+    /// The next bytes; `None` at their end. Dropping the future loses nothing.
     async fn read(&mut self) -> Result<Option<Bytes>, GuestError>;
+}
 
+/// What is sent to a program inside on a connection.
+#[async_trait]
+pub trait GuestWriter: Send {
     /// Sends bytes.
     async fn write(&mut self, bytes: Bytes) -> Result<(), GuestError>;
 
     /// Sends end of file; reading goes on.
     async fn finish(&mut self) -> Result<(), GuestError>;
+}
+
+/// A two-way byte stream to a program inside. Neither direction waits for the other; dropping one of them ends both.
+pub struct GuestConnection {
+    reader: Box<dyn GuestReader>,
+    writer: Box<dyn GuestWriter>,
+}
+
+impl GuestConnection {
+    /// The two directions of one connection.
+    pub fn new(reader: impl GuestReader + 'static, writer: impl GuestWriter + 'static) -> Self {
+        Self { reader: Box::new(reader), writer: Box::new(writer) }
+    }
+
+    /// The two directions, for whoever uses both at one time: a program may wait for either.
+    pub fn split(self) -> (Box<dyn GuestReader>, Box<dyn GuestWriter>) {
+        (self.reader, self.writer)
+    }
+
+    /// The next bytes; `None` at their end.
+    pub async fn read(&mut self) -> Result<Option<Bytes>, GuestError> {
+        self.reader.read().await
+    }
+
+    /// Sends bytes.
+    pub async fn write(&mut self, bytes: Bytes) -> Result<(), GuestError> {
+        self.writer.write(bytes).await
+    }
+
+    /// Sends end of file; reading goes on.
+    pub async fn finish(&mut self) -> Result<(), GuestError> {
+        self.writer.finish().await
+    }
 }

@@ -51,7 +51,8 @@ pub use capacity::{Capacity, Room};
 pub use courier::{Courier, NotDelivered};
 pub use egress::{Attached, Egress, EgressAbilities, EgressError, EgressEvent, EgressEventKind, Toll};
 pub use guest::{
-    ByteStream, EventStream, FileContent, Guest, GuestConnection, GuestError, GuestInfo, OutputStream, SearchStream, WishStream,
+    ByteStream, EventStream, FileContent, Guest, GuestConnection, GuestError, GuestInfo, GuestReader, GuestWriter, OutputStream,
+    SearchStream, WishStream,
 };
 pub use metering_store::MeteringStore;
 pub use parcels::{Contents, Parcel, ParcelError, Parcels, Sender};

@@ -36,7 +36,7 @@ pub(crate) struct PtySizeDto {
 }
 
 /// Which process.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Hash, serde::Deserialize)]
+#[derive(Debug, Default, serde::Deserialize)]
 #[serde(default)]
 pub(crate) struct Selector {
     pub(crate) pid: Option<u32>,

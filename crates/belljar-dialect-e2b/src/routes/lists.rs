@@ -27,7 +27,7 @@ pub(super) async fn all(
     if let Some(next) = next.and_then(|next| HeaderValue::try_from(next_token(&next)).ok()) {
         headers.insert(NEXT, next);
     }
-    Ok((headers, Json(details(&state, domain.as_deref(), &sandboxes))))
+    Ok((headers, Json(details(&state, &who, domain.as_deref(), &sandboxes))))
 }
 
 /// The older list: all that run, without pages.
@@ -41,7 +41,7 @@ pub(super) async fn running(
     let mut found = Vec::new();
     loop {
         let (sandboxes, next) = page(&state, &who, &query).await?;
-        found.extend(details(&state, domain.as_deref(), &sandboxes));
+        found.extend(details(&state, &who, domain.as_deref(), &sandboxes));
         match next {
             Some(next) => query.next_token = Some(next_token(&next)),
             None => return Ok(Json(found)),
@@ -49,8 +49,8 @@ pub(super) async fn running(
     }
 }
 
-fn details(state: &E2bState, domain: Option<&str>, sandboxes: &[Sandbox]) -> Vec<SandboxDetail> {
-    sandboxes.iter().map(|sandbox| detail(sandbox, &state.tokens, domain)).collect()
+fn details(state: &E2bState, who: &Authenticated, domain: Option<&str>, sandboxes: &[Sandbox]) -> Vec<SandboxDetail> {
+    sandboxes.iter().map(|sandbox| detail(sandbox, who, &state.tokens, domain)).collect()
 }
 
 async fn page(state: &E2bState, who: &Authenticated, query: &ListQuery) -> Result<(Vec<Sandbox>, Option<Cursor>), ApiError> {

@@ -43,7 +43,7 @@ pub(super) async fn resume(
         return Err(ApiError::new(StatusCode::CONFLICT, format!("sandbox {id} is already running")));
     }
     let sandbox = state.service.resume(&who, &id, Some(lease(&connect))).await?;
-    Ok((StatusCode::CREATED, Json(sandbox_dto(&sandbox, &state.tokens, domain.as_deref()))))
+    Ok((StatusCode::CREATED, Json(sandbox_dto(&sandbox, &who, &state.tokens, domain.as_deref()))))
 }
 
 /// Resumes what is paused; what runs lives at least as long as asked, never shorter than before.
@@ -59,7 +59,7 @@ pub(super) async fn connect(
     } else {
         (StatusCode::CREATED, state.service.resume(&who, &id, Some(lease(&connect))).await?)
     };
-    Ok((status, Json(sandbox_dto(&sandbox, &state.tokens, domain.as_deref()))))
+    Ok((status, Json(sandbox_dto(&sandbox, &who, &state.tokens, domain.as_deref()))))
 }
 
 fn lease(connect: &Connect) -> Duration {

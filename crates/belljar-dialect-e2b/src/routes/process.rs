@@ -189,12 +189,25 @@ pub(super) async fn find(session: &Session, selector: &Selector, kept: Kept) -> 
     let running = known.iter().rev().find(|info| info.exit.is_none() && fits(info));
     let found = running.or_else(|| known.iter().rev().filter(|_| kept == Kept::Too).find(fits));
     found.cloned().ok_or_else(|| match (selector.pid, &selector.tag) {
-        (Some(pid), _) => RpcError::new(Code::NotFound, format!("process with pid {pid} not found")),
+        (Some(pid), _) => no_pid(pid),
         (None, Some(tag)) => {
             RpcError::new(Code::NotFound, format!("process with tag {} not found", belljar_types::escape_untrusted(tag.as_bytes())))
         }
         (None, None) => RpcError::invalid("no process selected"),
     })
+}
+
+/// The same process as it is now, if it still runs.
+pub(super) async fn find_again(session: &Session, before: ProcessInfo) -> Result<ProcessInfo, RpcError> {
+    let known = match session.processes().await {
+        Ok(known) => known,
+        Err(error) => return Err(RpcError::of_guest(session, None, error).await),
+    };
+    known.into_iter().find(|info| info.id == before.id && info.exit.is_none()).ok_or_else(|| no_pid(before.pid))
+}
+
+fn no_pid(pid: u32) -> RpcError {
+    RpcError::new(Code::NotFound, format!("process with pid {pid} not found"))
 }
 
 /// `List`.

@@ -59,7 +59,7 @@ async fn create(
     let request = create_request(new, timeout, idempotency_key(headers)?, state.service.filters())?;
     let sandbox = create_of_either(state, who, request).await?;
     state.known.note(&sandbox.id, &sandbox.project);
-    Ok((StatusCode::CREATED, Json(sandbox_dto(&sandbox, &state.tokens, domain.as_deref()))))
+    Ok((StatusCode::CREATED, Json(sandbox_dto(&sandbox, who, &state.tokens, domain.as_deref()))))
 }
 
 fn idempotency_key(headers: &HeaderMap) -> Answer<Option<String>> {
@@ -79,7 +79,7 @@ pub(super) async fn show(
     Which(id): Which,
 ) -> Answer<Json<SandboxDetail>> {
     let sandbox = live(&state, &who, &id).await?;
-    Ok(Json(detail(&sandbox, &state.tokens, domain.as_deref())))
+    Ok(Json(detail(&sandbox, &who, &state.tokens, domain.as_deref())))
 }
 
 pub(super) async fn kill(State(state): State<E2bState>, who: Authenticated, Which(id): Which) -> Answer<StatusCode> {

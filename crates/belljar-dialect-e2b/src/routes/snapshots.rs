@@ -75,7 +75,7 @@ pub(super) async fn fork(
     let told = |fork: Result<Arc<Sandbox>, CoreError>| match fork {
         Ok(sandbox) => {
             state.known.note(&sandbox.id, &sandbox.project);
-            ForkDto { sandbox: Some(sandbox_dto(&sandbox, &state.tokens, domain.as_deref())), error: None }
+            ForkDto { sandbox: Some(sandbox_dto(&sandbox, &who, &state.tokens, domain.as_deref())), error: None }
         }
         Err(error) => {
             let (code, message) = ApiError::from(error).told();

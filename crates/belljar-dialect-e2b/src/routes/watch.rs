@@ -1,25 +1,23 @@
 //! `WatchDir`: what happens in a directory, as it happens.
 
-use std::time::{Duration, Instant};
+mod writes;
 
 use axum::extract::Request;
 use axum::response::Response;
-use belljar_core::{EventStream, Session};
-use belljar_types::{FileEvent, FileEventKind, GuestPath, UserName};
+use belljar_core::Session;
+use belljar_types::{FileEvent, FileEventKind, FileInfo, GuestPath, UserName};
 use bytes::Bytes;
 use futures_util::{StreamExt, stream};
 
+use self::writes::{Content, Step, Writes};
 use super::daemon::{As, Sandboxed};
 use super::entries::{as_daemon, describe};
 use super::filesystem::require_directory;
 use super::process::first_message;
-use crate::dto::{Entry, Event, EventEnvelope, WatchDir};
+use crate::dto::{Event, EventEnvelope, WatchDir};
 use crate::errors::{Code, RpcError};
 use crate::stream::{self as connect_stream, Frames};
 use crate::translate::{clean, event_kind};
-
-/// The agent tells a write when it is made and when the file is closed; E2B's daemon only tells the first.
-const SAME_WRITE: Duration = Duration::from_millis(20);
 
 /// `WatchDir`.
 pub(super) async fn stream(Sandboxed(inside): Sandboxed, As(user): As, request: Request) -> Response {
@@ -44,12 +42,16 @@ pub(super) async fn stream(Sandboxed(inside): Sandboxed, As(user): As, request: 
 
 /// A directory that is being watched.
 pub(super) struct Watched {
+    directory: Directory,
+    events: Writes,
+    include_entry: bool,
+}
+
+/// Where to look for what has changed, and for whom.
+struct Directory {
     session: Session,
     user: Option<UserName>,
-    directory: String,
-    events: EventStream,
-    include_entry: bool,
-    last_write: Option<(Vec<u8>, Instant)>,
+    path: String,
 }
 
 impl Watched {
@@ -64,49 +66,60 @@ impl Watched {
             Ok(events) => events,
             Err(error) => return Err(RpcError::of_guest(&session, user.as_ref(), error).await),
         };
-        let directory = clean(&String::from_utf8_lossy(directory.as_bytes()));
-        Ok(Self { session, user, directory, events, include_entry: asked.include_entry, last_write: None })
+        let directory = Directory { session, user, path: clean(&String::from_utf8_lossy(directory.as_bytes())) };
+        Ok(Self { directory, events: Writes::new(events), include_entry: asked.include_entry })
     }
 
     /// The next event; none when there will be no more.
     pub(super) async fn next(&mut self) -> Option<Result<Event, RpcError>> {
+        let directory = &self.directory;
         loop {
-            let event = match self.events.next().await? {
-                Ok(event) => event,
-                Err(error) => return Some(Err(RpcError::of_guest(&self.session, self.user.as_ref(), error).await)),
+            let (event, info) = match self.events.next().await? {
+                Step::Failed(error) => return Some(Err(RpcError::of_guest(&directory.session, directory.user.as_ref(), error).await)),
+                Step::Tell(event) if event.kind == FileEventKind::Written => {
+                    let info = directory.look(&event).await;
+                    self.events.told(info.as_ref().map(Content::of));
+                    (event, info)
+                }
+                Step::Tell(event) => {
+                    let info = if self.include_entry { directory.look(&event).await } else { None };
+                    (event, info)
+                }
+                Step::LeftOut(event) => {
+                    let info = directory.look(&event).await;
+                    if !self.events.is_news(info.as_ref().map(Content::of)) {
+                        continue;
+                    }
+                    (event, info)
+                }
             };
-            if self.is_end_of_write(&event) {
-                continue;
-            }
             let Some(kind) = event_kind(event.kind) else {
                 return Some(Err(RpcError::new(Code::Internal, "watcher error: more happened than could be told; look again")));
             };
+            let entry = match info.filter(|_| self.include_entry) {
+                Some(info) => Some(describe(&directory.session, directory.user.as_ref(), &directory.path_of(&event), &info).await),
+                None => None,
+            };
             let name = String::from_utf8_lossy(&event.name).into_owned();
-            let entry =
-                if self.include_entry { entry_of(&self.session, self.user.as_ref(), &self.directory, &event, &name).await } else { None };
             let name = if name.is_empty() { ".".to_owned() } else { name };
             return Some(Ok(Event { name, kind, entry }));
         }
     }
-
-    fn is_end_of_write(&mut self, event: &FileEvent) -> bool {
-        if event.kind != FileEventKind::Written {
-            return false;
-        }
-        let same = self.last_write.as_ref().is_some_and(|(name, at)| *name == event.name && at.elapsed() < SAME_WRITE);
-        self.last_write = Some((event.name.clone(), Instant::now()));
-        same
-    }
 }
 
-/// What is there now. What was removed or moved away is not looked for: something else may have its name.
-async fn entry_of(session: &Session, user: Option<&UserName>, directory: &str, event: &FileEvent, name: &str) -> Option<Entry> {
-    if matches!(event.kind, FileEventKind::Removed | FileEventKind::Renamed) {
-        return None;
+impl Directory {
+    fn path_of(&self, event: &FileEvent) -> String {
+        clean(&format!("{}/{}", self.path, String::from_utf8_lossy(&event.name)))
     }
-    let at = clean(&format!("{directory}/{name}"));
-    let path = GuestPath::new(at.as_str()).ok()?;
-    let look = |path: GuestPath, user: Option<UserName>| async move { session.stat(&path, user.as_ref()).await };
-    let info = as_daemon(session, user, &path, look).await.ok()?;
-    Some(describe(session, user, &at, &info).await)
+
+    /// What is there now. What was removed or moved away is not looked for: something else may have its name.
+    async fn look(&self, event: &FileEvent) -> Option<FileInfo> {
+        if matches!(event.kind, FileEventKind::Removed | FileEventKind::Renamed) {
+            return None;
+        }
+        let path = GuestPath::new(self.path_of(event).as_str()).ok()?;
+        let session = &self.session;
+        let look = |path: GuestPath, user: Option<UserName>| async move { session.stat(&path, user.as_ref()).await };
+        as_daemon(session, self.user.as_ref(), &path, look).await.ok()
+    }
 }

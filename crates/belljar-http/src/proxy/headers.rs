@@ -32,13 +32,20 @@ pub(super) fn upgrade_of(headers: &HeaderMap) -> Option<HeaderValue> {
 pub(super) fn tokens(headers: &HeaderMap) -> Vec<&str> {
     match headers.get(TOKEN_HEADER) {
         Some(value) => vec![value.to_str().unwrap_or_default()],
-        None => cookies(headers).filter(|(name, _)| is_ours(name)).map(|(_, value)| value).collect(),
+        // What is not ASCII is no token of ours, but it is what somebody showed: a wrong one.
+        None => cookies(headers).filter(|pair| is_ours(pair)).map(|pair| std::str::from_utf8(value_of(pair)).unwrap_or_default()).collect(),
     }
 }
 
 /// Whether a cookie is one of those that hold a token.
-fn is_ours(name: &str) -> bool {
-    name == TOKEN_COOKIE || name == SECURE_TOKEN_COOKIE
+fn is_ours(pair: &[u8]) -> bool {
+    let name = pair.split(|byte| *byte == b'=').next().unwrap_or_default().trim_ascii();
+    name == TOKEN_COOKIE.as_bytes() || name == SECURE_TOKEN_COOKIE.as_bytes()
+}
+
+fn value_of(pair: &[u8]) -> &[u8] {
+    let equals = pair.iter().position(|byte| *byte == b'=');
+    equals.and_then(|equals| pair.get(equals + 1..)).unwrap_or_default().trim_ascii()
 }
 
 /// Keeps a program's cookies to its own host name: none of ours, which only the server sets, and none for the domain that all sandboxes are below,
@@ -57,8 +64,7 @@ pub(super) fn confine_cookies(headers: &mut HeaderMap) {
 fn confined(value: &HeaderValue) -> Option<HeaderValue> {
     let mut parts = value.as_bytes().split(|byte| *byte == b';');
     let cookie = parts.next().unwrap_or_default();
-    let name = cookie.split(|byte| *byte == b'=').next().unwrap_or_default();
-    if is_ours(String::from_utf8_lossy(name).trim()) {
+    if is_ours(cookie) {
         return None;
     }
     let is_domain = |part: &&[u8]| part.split(|byte| *byte == b'=').next().unwrap_or_default().trim_ascii().eq_ignore_ascii_case(b"domain");
@@ -124,12 +130,12 @@ fn remove_credentials(headers: &mut HeaderMap) {
             headers.remove(name);
         }
     }
-    if cookies(headers).any(|(name, _)| is_ours(name)) {
-        let kept: Vec<String> =
-            cookies(headers).filter(|(name, _)| !is_ours(name)).map(|(name, value)| format!("{name}={value}")).collect();
+    if cookies(headers).any(is_ours) {
+        let kept: Vec<&[u8]> = cookies(headers).filter(|pair| !is_ours(pair)).collect();
+        let kept = kept.join(&b"; "[..]);
         headers.remove(header::COOKIE);
         if !kept.is_empty()
-            && let Ok(value) = HeaderValue::from_str(&kept.join("; "))
+            && let Ok(value) = HeaderValue::from_bytes(&kept)
         {
             headers.insert(header::COOKIE, value);
         }
@@ -175,9 +181,10 @@ fn list<'a>(headers: &'a HeaderMap, name: &HeaderName) -> impl Iterator<Item = &
     headers.get_all(name).iter().filter_map(|value| value.to_str().ok()).flat_map(|value| value.split(',')).map(str::trim)
 }
 
-fn cookies(headers: &HeaderMap) -> impl Iterator<Item = (&str, &str)> {
-    let lines = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
-    lines.flat_map(|line| line.split(';')).filter_map(|pair| pair.trim().split_once('='))
+/// Each as it was written. Browsers send what programs have set, and that need not be ASCII.
+fn cookies(headers: &HeaderMap) -> impl Iterator<Item = &[u8]> {
+    let lines = headers.get_all(header::COOKIE).iter();
+    lines.flat_map(|line| line.as_bytes().split(|byte| *byte == b';')).map(<[u8]>::trim_ascii).filter(|pair| !pair.is_empty())
 }
 
 #[cfg(test)]
@@ -209,6 +216,18 @@ mod tests {
             ("accept", "*/*"),
         ];
         assert_eq!(prepared(&given, false), pairs(&[("accept", "*/*"), ("cookie", "a=1; b=2"), ("x-forwarded-for", "10.1.2.3")]));
+    }
+
+    #[test]
+    fn a_byte_that_is_not_ascii_hides_no_cookie() {
+        let mut headers = HeaderMap::new();
+        let line = b"a=\xc3\xbc; belljar_token=t; b=\xff; flag; __Host-belljar_token = s ;c=1=2";
+        headers.insert(header::COOKIE, HeaderValue::from_bytes(line).unwrap());
+        headers.append(header::COOKIE, HeaderValue::from_bytes(b"belljar_token=\xff").unwrap());
+        assert_eq!(tokens(&headers), ["t", "s", ""]);
+        prepare(&mut headers, None, None, &Forwarded::default(), None);
+        let left: Vec<_> = headers.get_all(header::COOKIE).iter().map(HeaderValue::as_bytes).collect();
+        assert_eq!(left, [&b"a=\xc3\xbc; b=\xff; flag; c=1=2"[..]]);
     }
 
     #[test]

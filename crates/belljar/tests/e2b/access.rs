@@ -40,6 +40,30 @@ fn a_daemon_is_open_to_its_own_token_only() {
 }
 
 #[test]
+fn a_key_that_may_only_look_is_told_no_token() {
+    let wire = Wire::open();
+    let guest = wire.sandbox(&json!({ "network": { "allowPublicTraffic": false } }));
+    let volume = wire.control("POST", "/volumes", &json!({ "name": "looked-at" })).json()["volumeID"].as_str().unwrap().to_owned();
+    let bearer = format!("Bearer {}", wire.key);
+    let asked = json!({ "project": "default", "scopes": ["read"] }).to_string();
+    let made = wire.ask("POST", "/v1/keys", &[("Authorization", &bearer), ("Content-Type", "application/json")], asked.as_bytes());
+    let reader = made.json()["secret"].as_str().unwrap().replace("bj_", "e2b_");
+    let look = |key: &str, path: &str| wire.ask("GET", path, &[("X-API-Key", key)], b"");
+    let (one, volume) = (format!("/sandboxes/{}", guest.id), format!("/volumes/{volume}"));
+    for path in ["/v2/sandboxes", "/sandboxes", one.as_str()] {
+        for (key, told) in [(&wire.key, true), (&reader, false)] {
+            let answer = look(key, path);
+            let text = String::from_utf8_lossy(&answer.body).into_owned();
+            assert!(answer.status == 200 && text.contains(&guest.id), "{path}: {text}");
+            assert_eq!((text.contains("envdAccessToken"), text.contains("trafficAccessToken")), (told, told), "{path}");
+        }
+    }
+    assert_eq!((look(&wire.key, &volume).status, look(&reader, &volume).status), (200, 403));
+    assert_eq!(look(&reader, "/volumes").status, 200, "a list has no tokens");
+    assert_eq!(wire.control("DELETE", &volume, &Value::Null).status, 204);
+}
+
+#[test]
 fn an_open_daemon_is_only_there_when_it_was_asked_for() {
     let wire = Wire::open();
     let guest = wire.sandbox(&json!({ "secure": false }));

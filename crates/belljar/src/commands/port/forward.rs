@@ -90,5 +90,6 @@ fn without_connection(headers: &HeaderMap) -> HeaderMap {
 }
 
 fn unreachable_program(error: &ClientError) -> Response {
-    (StatusCode::BAD_GATEWAY, [(header::CONTENT_TYPE, "text/plain; charset=utf-8")], format!("belljar: {}\n", told(error))).into_response()
+    let status = if matches!(error, ClientError::LeadsOut { .. }) { StatusCode::BAD_REQUEST } else { StatusCode::BAD_GATEWAY };
+    (status, [(header::CONTENT_TYPE, "text/plain; charset=utf-8")], format!("belljar: {}\n", told(error))).into_response()
 }
