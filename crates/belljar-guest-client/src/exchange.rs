@@ -7,7 +7,7 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use belljar_guest_line::Driven;
+use belljar_guest_line::{Carried, Driven};
 use belljar_guest_protocol::{Failure, Frame, FrameKind, MAX_REQUEST, Verb, decode, encode};
 use belljar_ports::GuestError;
 use belljar_types::{Invalid, ProcessId};
@@ -188,6 +188,24 @@ impl Exchange {
     /// Waits for `work` while frames wait.
     pub(crate) async fn hold<F: Future>(&mut self, work: F) -> Result<F::Output, GuestError> {
         self.connection.line.hold(work).await.map_err(|error| line_failed(self.verb, error))
+    }
+
+    /// Hands over a frame that goes out during whatever is waited for next.
+    pub(crate) fn put(&mut self, kind: FrameKind, body: Bytes) {
+        self.connection.line.put(kind, body);
+    }
+
+    /// Whether some of what was handed over is still here.
+    pub(crate) fn is_sending(&self) -> bool {
+        self.connection.line.is_sending()
+    }
+
+    /// Waits for `work`, for a frame if it `takes` one now, or until all that was put is on its way.
+    pub(crate) async fn carry<F: Future>(&mut self, takes: bool, work: F) -> Result<Carried<F::Output>, GuestError> {
+        match self.connection.line.carry(takes, work).await.map_err(|error| line_failed(self.verb, error))? {
+            Carried::Frame(frame) => Ok(Carried::Frame(self.check(frame)?)),
+            other => Ok(other),
+        }
     }
 
     fn check(&self, frame: Frame) -> Result<Frame, GuestError> {

@@ -1,7 +1,8 @@
-//! A connection to a program inside. A task keeps it alive while its user does nothing.
+//! A connection to a program inside. A task keeps it alive while its user does nothing, and neither direction waits for the other: a program may say much
+//! before it listens again.
 
 use async_trait::async_trait;
-use belljar_guest_line::Driven;
+use belljar_guest_line::Carried;
 use belljar_guest_protocol::{FrameKind, Verb};
 use belljar_ports::{GuestConnection, GuestError, GuestReader, GuestWriter};
 use bytes::Bytes;
@@ -83,34 +84,35 @@ async fn carry(
 ) -> Result<(), GuestError> {
     let mut waiting: Option<Bytes> = None;
     let (mut program_ended, mut user_ended) = (false, false);
-    while !(program_ended && user_ended && waiting.is_none()) {
+    while !(program_ended && user_ended && waiting.is_none() && !exchange.is_sending()) {
         let has_waiting = waiting.is_some();
+        let has_room = !user_ended && !exchange.is_sending();
         let local = async {
             tokio::select! {
                 place = give.reserve(), if has_waiting => place.map_or(Local::Gone, Local::Place),
-                up = take.recv(), if !user_ended => up.map_or(Local::Gone, Local::Up),
+                up = take.recv(), if has_room => up.map_or(Local::Gone, Local::Up),
                 () = give.closed() => Local::Gone,
             }
         };
-        let next = if has_waiting { Driven::Done(exchange.hold(local).await?) } else { exchange.drive(local).await? };
-        match next {
-            Driven::Done(Local::Gone) => return Ok(()),
-            Driven::Done(Local::Place(place)) => {
+        match exchange.carry(!has_waiting, local).await? {
+            Carried::Sent => {}
+            Carried::Done(Local::Gone) => return Ok(()),
+            Carried::Done(Local::Place(place)) => {
                 if let Some(bytes) = waiting.take() {
                     place.send(Ok(bytes));
                 }
             }
-            Driven::Done(Local::Up(Up::Bytes(mut bytes))) => {
+            Carried::Done(Local::Up(Up::Bytes(mut bytes))) => {
                 while !bytes.is_empty() {
                     let some = bytes.split_to(bytes.len().min(PIECE));
-                    send_up(&mut exchange, give, FrameKind::Data, some).await?;
+                    exchange.put(FrameKind::Data, some);
                 }
             }
-            Driven::Done(Local::Up(Up::Finish)) => {
+            Carried::Done(Local::Up(Up::Finish)) => {
                 user_ended = true;
-                send_up(&mut exchange, give, FrameKind::End, Bytes::new()).await?;
+                exchange.put(FrameKind::End, Bytes::new());
             }
-            Driven::Frame(frame) => match frame.kind {
+            Carried::Frame(frame) => match frame.kind {
                 FrameKind::Data if !program_ended && !frame.body.is_empty() => waiting = Some(frame.body),
                 FrameKind::End if !program_ended => program_ended = true,
                 _ => return Err(misbehaved(Verb::Connect, format!("a frame of kind {:?} out of turn", frame.kind))),

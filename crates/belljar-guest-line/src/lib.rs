@@ -8,7 +8,7 @@ mod line;
 
 use tokio::io::{AsyncRead, AsyncWrite};
 
-pub use line::{Driven, Line, LineError, Patience};
+pub use line::{Carried, Driven, Line, LineError, Patience};
 
 /// A two-way byte stream, whatever carries it.
 pub trait AsyncStream: AsyncRead + AsyncWrite + Send + Unpin {}

@@ -62,6 +62,17 @@ pub enum Driven<T> {
     Frame(Frame),
 }
 
+/// What came first while frames were under way both ways.
+#[derive(Debug)]
+pub enum Carried<T> {
+    /// The thing that was waited for.
+    Done(T),
+    /// A frame from the other side.
+    Frame(Frame),
+    /// All that was put is on its way.
+    Sent,
+}
+
 /// A connection that carries frames.
 pub struct Line<S> {
     io: S,
@@ -195,6 +206,40 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Line<S> {
             while matches!(self.io.read(&mut sink).await, Ok(1..)) {}
         };
         let _ = tokio::time::timeout(limit, goodbye).await;
+    }
+
+    /// Hands over a frame that goes out during whatever is waited for next.
+    pub fn put(&mut self, kind: FrameKind, body: Bytes) {
+        self.queue(kind, [body]);
+    }
+
+    /// Whether some of what was handed over is still here.
+    pub fn is_sending(&self) -> bool {
+        !self.outgoing.is_empty()
+    }
+
+    /// Waits for `work`, for a frame if it `takes` one now, or until all that was put is on its way. Neither direction waits for the other.
+    pub async fn carry<F: Future>(&mut self, takes: bool, work: F) -> Result<Carried<F::Output>, LineError> {
+        let sending = self.is_sending();
+        let mut work = pin!(work);
+        poll_fn(|cx| {
+            // What is held back has its place before the end of the line is told.
+            if !takes && let Poll::Ready(output) = work.as_mut().poll(cx) {
+                return Poll::Ready(Ok(Carried::Done(output)));
+            }
+            let moved = self.poll_frame(cx)?;
+            if takes && let Some(frame) = self.next.take() {
+                return Poll::Ready(Ok(Carried::Frame(frame)));
+            }
+            if sending && !self.is_sending() {
+                return Poll::Ready(Ok(Carried::Sent));
+            }
+            if takes {
+                return work.as_mut().poll(cx).map(|output| Ok(Carried::Done(output)));
+            }
+            if moved.is_ready() { self.poll_peace(cx) } else { Poll::Pending }
+        })
+        .await
     }
 
     fn queue<const N: usize>(&mut self, kind: FrameKind, body: [Bytes; N]) {

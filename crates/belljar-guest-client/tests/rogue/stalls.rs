@@ -39,6 +39,45 @@ async fn an_agent_that_gives_no_content_is_given_up() {
     assert!(matches!(content.bytes.next().await, Some(Err(GuestError::Lost { .. }))));
 }
 
+/// As an agent is whose program does not listen while it says something.
+#[tokio::test(start_paused = true)]
+async fn a_program_may_say_much_before_it_listens_again() {
+    const PIECE: usize = 128 << 10;
+    let (client, _) = client(|mut rogue, _| async move {
+        rogue.say(FrameKind::Response, 1, &encode(&())).await;
+        while let Some(frame) = rogue.frame().await {
+            match frame.kind {
+                FrameKind::Data => {
+                    for _ in 0..16 {
+                        rogue.say(FrameKind::Data, 1, &[7; PIECE]).await;
+                    }
+                }
+                FrameKind::End => {
+                    rogue.say(FrameKind::End, 1, b"").await;
+                }
+                _ => {}
+            }
+        }
+    });
+    let (mut from, mut to) = client.connect(80).await.unwrap().split();
+    let send = async {
+        for _ in 0..16 {
+            to.write(Bytes::from(vec![1; PIECE])).await.unwrap();
+        }
+        to.finish().await.unwrap();
+    };
+    let hear = async {
+        let mut heard = 0;
+        while let Some(bytes) = from.read().await.unwrap() {
+            heard += bytes.len();
+        }
+        heard
+    };
+    let both = async { tokio::join!(send, hear) };
+    let ((), heard) = tokio::time::timeout(Duration::from_secs(3600), both).await.expect("neither waits for the other for ever");
+    assert_eq!(heard, 16 * 16 * PIECE);
+}
+
 /// It writes and never reads, so that the client's acknowledgements have nowhere to go.
 #[tokio::test]
 async fn a_reader_that_goes_is_not_kept_by_an_agent_that_does_not_listen() {
