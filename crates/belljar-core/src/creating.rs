@@ -30,7 +30,7 @@ impl Service {
         let config = &self.shared.config;
         request.validate(config)?;
         if let Some(which) = request.snapshot.clone() {
-            return self.create_from(caller, request, &which).await;
+            return Box::pin(self.create_from(caller, request, &which)).await;
         }
         let limits = request.limits(config)?;
         let choice = choose_class(request.isolation.unwrap_or(config.default_isolation), &self.reports(), config.shared_kernel)?;
@@ -80,7 +80,7 @@ impl Service {
             end: None,
         };
         let begins_with = self.shared.warm.for_new(&sandbox, engine.runtime.capabilities());
-        self.make(caller, Arc::clone(&engine.runtime), Sandbox { begins_with, ..sandbox }, once).await
+        Box::pin(self.make(caller, Arc::clone(&engine.runtime), Sandbox { begins_with, ..sandbox }, once)).await
     }
 
     /// Gives a sandbox that is to be made to an owner of its own, and waits for it.

@@ -11,6 +11,7 @@
 //! after a crash finds in the store what to finish. Timers run on the monotonic clock, so that a jump of the wall clock ends nothing.
 
 mod orders;
+mod writing;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,7 +29,7 @@ use crate::metering::{Metered, Write};
 use crate::request::{Lease, SandboxChange};
 use crate::shared::{Handle, Shared};
 use crate::statistics::Counters;
-use crate::{CoreError, chain, telling};
+use crate::{CoreError, chain};
 pub(crate) use orders::{Birth, Next, Order, Reply, because, killed};
 
 /// How many orders may wait for an owner; more wait outside.
@@ -355,41 +356,6 @@ impl Owner {
             self.wind_up(Duration::ZERO);
         }
         Ok(Arc::new(self.sandbox.clone()))
-    }
-
-    /// Writes the sandbox as it is to be, then shows it so.
-    pub(crate) async fn advance(&mut self, state: SandboxState, change: impl FnOnce(&mut Sandbox)) -> Result<(), StoreError> {
-        let mut next = Sandbox { state, ..self.sandbox.clone() };
-        change(&mut next);
-        let is_under_way = matches!(self.sandbox.state, SandboxState::Pausing | SandboxState::Resuming);
-        let written = self.write(next.clone()).await;
-        if is_under_way && matches!(&written, Err(error) if !matches!(error, StoreError::Fenced { .. })) {
-            self.owed = Some(next);
-        }
-        written
-    }
-
-    pub(crate) async fn write(&mut self, next: Sandbox) -> Result<(), StoreError> {
-        let (store, epoch, was) = (&self.shared.store, self.shared.epoch, self.sandbox.state);
-        let message = telling::of_life(was, &next);
-        let written = match &message {
-            Some(message) => store.record_and_tell(epoch, was, self.sandbox.execution(), &next, message).await,
-            None => store.record(epoch, was, self.sandbox.execution(), &next).await,
-        };
-        if let Err(error) = written {
-            self.shared.note(&error);
-            return Err(error);
-        }
-        if message.is_some() {
-            self.shared.tellings.notify_one();
-        }
-        self.show(next);
-        Ok(())
-    }
-
-    pub(crate) fn show(&mut self, next: Sandbox) {
-        self.sandbox = next;
-        self.view.send_replace(Arc::new(self.sandbox.clone()));
     }
 }
 

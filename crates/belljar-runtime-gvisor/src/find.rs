@@ -59,10 +59,6 @@ impl Inner {
             if record.state == RecordState::Making && self.makings.is_making(&record.id) {
                 continue;
             }
-            // Whatever is wrong with one, the others are found.
-            if let Err(error) = self.release_if_held(&record).await {
-                tracing::error!(sandbox = %record.id, error = belljar_types::chain(&error), "a sandbox that was left standing still does not go on");
-            }
             let presence = self.presence(&record).await?;
             found.push(Found { id: record.id, presence });
         }

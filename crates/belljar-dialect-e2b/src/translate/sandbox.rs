@@ -121,6 +121,7 @@ mod tests {
             on_timeout: OnTimeout::default(),
             auto_resume: false,
             pause: None,
+            stood_still: std::time::Duration::ZERO,
             origin: None,
             begins_with: None,
             last_snapshot: None,
