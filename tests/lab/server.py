@@ -49,10 +49,10 @@ class Server:
 
     def __init__(self, directory, settings="", domain=None):
         """`settings` follow those of `[sandboxes]` above."""
-        program = os.environ.get("BELLJAR_BIN", str(PROGRAMS / "belljar"))
+        self.program = os.environ.get("BELLJAR_BIN", str(PROGRAMS / "belljar"))
         self.domain, self.authority, addressing = domain, None, ""
         if domain:
-            subprocess.run([program, "certs", domain, "--directory", directory], check=True, stdout=subprocess.DEVNULL)
+            subprocess.run([self.program, "certs", domain, "--directory", directory], check=True, stdout=subprocess.DEVNULL)
             self.authority = str(Path(directory) / "authority.pem")
             addressing = f'domain = "{domain}"\ntls_certificate = "{directory}/server.pem"\ntls_key = "{directory}/server.key"'
         scope = json.loads(subprocess.run([PROGRAMS / "lab", "scope"], check=True, stdout=subprocess.PIPE).stdout)
@@ -60,7 +60,7 @@ class Server:
         config = Path(directory) / "belljar.toml"
         config.write_text(SETTINGS.format(data_dir=self.data_dir, port=self.port, directory=directory, addressing=addressing) + settings)
         agent = os.environ.get("BELLJAR_GUEST", str(ROOT / "target/guest/belljar-guest"))
-        command = [program, "serve", "--config", str(config), "--guest", agent]
+        command = [self.program, "serve", "--config", str(config), "--guest", agent]
         self.process = subprocess.Popen(command, stdout=self.log.open("wb"), stderr=subprocess.STDOUT)
         self.url = f"{'https' if domain else 'http'}://127.0.0.1:{self.port}"
 
@@ -89,6 +89,15 @@ class Server:
         request.add_header("content-type", "application/json")
         with urllib.request.urlopen(request, timeout=60, context=self.trust()) as answer:
             return json.loads(answer.read() or b"null")
+
+    def belljar(self):
+        """What Belljar's own clients read."""
+        return {"BELLJAR_URL": self.url, "BELLJAR_API_KEY": self.key, "BELLJAR_BIN": self.program}
+
+    def make_template(self, name):
+        """From its recipe; at once if nothing that it is made from has changed."""
+        command = [self.program, "template", "build", "--shared", name, ROOT / "templates" / f"{name}.toml"]
+        subprocess.run(command, check=True, env={**os.environ, **self.belljar()})
 
     def e2b(self):
         """What E2B's SDKs read."""
