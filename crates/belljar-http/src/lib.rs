@@ -27,7 +27,7 @@ mod request_id;
 mod serve;
 mod tls;
 
-pub use auth::{Authenticated, Gate, KEY_HEADER};
+pub use auth::{Authenticated, Gate, KEY_HEADER, presented_key, unauthorized};
 pub use bucket::{Buckets, Rate};
 pub use extract::{JsonBody, OptionalJson, PathOf, QueryOf, Timed, content_type_is, read_limited};
 pub use front::{Front, about_sandbox};
