@@ -9,7 +9,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 
-import { check, checked } from './checks.mjs'
+import { check, checked } from '../lab/checks.mjs'
 
 const home = process.argv[2]
 const program = join(home, 'node_modules/@e2b/cli/dist/index.js')

@@ -7,7 +7,7 @@ import { createRequire } from 'node:module'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 
-import { check, checked, raises } from './checks.mjs'
+import { check, checked, raises } from '../lab/checks.mjs'
 
 const require = createRequire(join(process.argv[2], 'package.json'))
 const { Sandbox } = require('@e2b/code-interpreter')

@@ -7,7 +7,7 @@ import { randomUUID } from 'node:crypto'
 import path from 'node:path'
 import { createRequire } from 'node:module'
 
-import { check, checked, raises } from './checks.mjs'
+import { check, checked, raises } from '../lab/checks.mjs'
 
 const require = createRequire(path.join(process.argv[2], 'package.json'))
 const e2b = require('e2b')

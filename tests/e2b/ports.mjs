@@ -6,7 +6,7 @@
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
 
-import { check, checked } from './checks.mjs'
+import { check, checked } from '../lab/checks.mjs'
 
 const require = createRequire(join(process.argv[2], 'package.json'))
 const { Sandbox } = require('e2b')

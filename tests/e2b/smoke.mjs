@@ -6,7 +6,7 @@
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
 
-import { check, checked, raises } from './checks.mjs'
+import { check, checked, raises } from '../lab/checks.mjs'
 
 const require = createRequire(join(process.argv[2], 'package.json'))
 const { CommandExitError, FilesystemEventType, NotFoundError, Sandbox, TimeoutError } = require('e2b')

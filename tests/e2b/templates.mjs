@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { createRequire } from 'node:module'
 
-import { check, checked } from './checks.mjs'
+import { check, checked } from '../lab/checks.mjs'
 
 const home = process.argv[2]
 const require = createRequire(path.join(home, 'package.json'))

@@ -1,4 +1,4 @@
-"""Vendors' SDKs, unmodified and pinned, each in a place of its own below .cache/e2b; installed on first use."""
+"""Vendors' SDKs, unmodified and pinned, each in a place of its own below .cache/sdks; installed on first use, and the running of programs with them."""
 
 import os
 import subprocess
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from .server import ROOT
 
-HOME = ROOT / ".cache" / "e2b"
+HOME = ROOT / ".cache" / "sdks"
 NODE = "22.20.0"
 
 
@@ -17,6 +17,8 @@ class Sdk:
     versions: list[str]
     # What has to be installed with a version, where what it asks for by itself is no longer what it was written for.
     beside: dict[str, list[str]] = field(default_factory=dict)
+    # The directory in tests/ of the programs that are written for it.
+    vendor: str = "e2b"
 
     def home(self, version, language):
         return HOME / f"{language}-{self.package.replace('/', '-').lstrip('@')}-{version}"
@@ -35,7 +37,7 @@ def environment_with(home, *packages):
 class Python(Sdk):
     def command(self, version, program):
         home = environment_with(self.home(version, "python"), f"{self.package}=={version}", *self.beside.get(version, []))
-        return [home / "bin/python", ROOT / "tests/e2b" / f"{program}.py"]
+        return [home / "bin/python", ROOT / "tests" / self.vendor / f"{program}.py"]
 
 
 class JavaScript(Sdk):
@@ -48,6 +50,22 @@ class JavaScript(Sdk):
             (home / "package.json").write_text('{"private":true}\n')
             npm = [node / "npm", "install", "--prefix", home, "--no-audit", "--no-fund", "--silent"]
             found_first = {**os.environ, "PATH": f"{node}:{os.environ['PATH']}"}
-            subprocess.run([*npm, f"{self.package}@{version}"], check=True, env=found_first)
+            subprocess.run([*npm, f"{self.package}@{version}", *self.beside.get(version, [])], check=True, env=found_first)
             (home / "ready").touch()
-        return [node / "node", ROOT / "tests/e2b" / f"{program}.mjs", home]
+        return [node / "node", ROOT / "tests" / self.vendor / f"{program}.mjs", home]
+
+
+def run(suite, programs, sdks, environment, where=list):
+    """Each program with each version of each SDK that `sdks` has for it. `where` makes of a command what is to be run."""
+    passed = failed = 0
+    # Where their `checks` is.
+    environment = {**environment, "PYTHONPATH": str(ROOT / "tests" / "lab"), "PYTHONDONTWRITEBYTECODE": "1"}
+    for program in programs:
+        for sdk in sdks[program]:
+            for version in sdk.versions:
+                code = subprocess.run(where(sdk.command(version, program)), env=environment).returncode
+                good = code == 0
+                passed, failed = passed + good, failed + (not good)
+                if not good:
+                    print(f"{suite}: {program} with {sdk.package} {version} ({type(sdk).__name__}) ended with {code}", flush=True)
+    return passed, failed

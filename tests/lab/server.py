@@ -6,11 +6,13 @@ Needs root, `cargo build -p belljar -p belljar-testkit` and the agent. BELLJAR_P
 import json
 import os
 import random
+import shlex
 import signal
 import socket
 import ssl
 import subprocess
 import sys
+import tempfile
 import time
 import urllib.request
 from pathlib import Path
@@ -98,6 +100,10 @@ class Server:
             return key | trust | {"E2B_DOMAIN": f"{self.domain}:{self.port}"}
         return key | {"E2B_API_URL": self.url, "E2B_SANDBOX_URL": self.url, "E2B_VOLUME_API_URL": self.url}
 
+    def daytona(self):
+        """What Daytona's SDKs read."""
+        return {"DAYTONA_API_KEY": self.key, "DAYTONA_API_URL": f"{self.url}/daytona/api", "DAYTONA_TARGET": "lab"}
+
     def words(self):
         return self.log.read_text(errors="replace")
 
@@ -110,6 +116,42 @@ class Server:
     def stop(self):
         self.process.send_signal(signal.SIGTERM)
         return self.process.wait(timeout=90)
+
+
+def make_template(server, name):
+    """From its recipe; at once if nothing that it is made from has changed."""
+    belljar = os.environ.get("BELLJAR_BIN", str(PROGRAMS / "belljar"))
+    command = [belljar, "template", "build", "--shared", name, ROOT / "templates" / f"{name}.toml"]
+    subprocess.run(command, check=True, env={**os.environ, "BELLJAR_URL": server.url, "BELLJAR_API_KEY": server.key})
+
+
+def on_own_server(suite, label, settings, domain, templates, work):
+    """Runs `work(server)`, which gives how much passed and failed, against a server of its own with these templates. Whatever is left afterwards, and
+    a server that did not end well, is one failure more."""
+    with tempfile.TemporaryDirectory() as directory:
+        server = Server(directory, settings, domain)
+        try:
+            server.wait()
+            for template in templates:
+                make_template(server, template)
+            passed, failed = work(server)
+            left = [sandbox["id"] for sandbox in server.ask("GET", "/v1/sandboxes?state=running")["sandboxes"]]
+            stopped = server.stop()
+        finally:
+            server.process.kill()
+        server.keep_words(label)
+        recover()
+        if left or stopped != 0 or "panicked" in server.words():
+            print(f"{suite}: sandboxes left: {left}; the server ended with {stopped}; the end of its log:\n{server.words()[-3000:]}")
+            failed += 1
+    return passed, failed
+
+
+def variables_of(command):
+    """The variables that a command prints as `export NAME=value`."""
+    words = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
+    lines = [shlex.split(line) for line in words.splitlines() if line.startswith("export ")]
+    return dict(word.split("=", 1) for line in lines for word in line[1:])
 
 
 def recover():

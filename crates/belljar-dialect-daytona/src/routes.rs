@@ -1,0 +1,71 @@
+//! All of Daytona's routes, below one prefix: the control plane, the toolbox of each sandbox, and the ports of programs in them.
+
+mod code_run;
+mod config;
+mod control;
+mod download;
+mod files;
+mod find;
+mod git;
+mod inside;
+mod interpreter;
+mod lists;
+mod preview;
+mod process;
+mod run;
+mod sandboxes;
+mod search;
+mod session_commands;
+mod session_logs;
+mod sessions;
+mod settings;
+mod snapshots;
+mod terminals;
+mod toolbox;
+mod unsupported;
+mod upload;
+mod volumes;
+
+use axum::Router;
+use axum::extract::{Request, State};
+use axum::http::Method;
+use axum::middleware::{Next, from_fn_with_state};
+use axum::response::{IntoResponse, Response};
+
+use crate::errors::{ApiError, Source, shape};
+use crate::state::DaytonaState;
+
+pub(crate) use preview::to_program;
+pub(crate) use terminals::Terminals;
+
+/// Where the control plane is: what `DAYTONA_API_URL` names.
+pub const API_PATH: &str = "/daytona/api";
+const TOOLBOX_PATH: &str = "/daytona/toolbox";
+const PREVIEW_PATH: &str = "/daytona/preview";
+
+/// Everything, to be merged with other fronts' routers.
+pub fn router(state: DaytonaState) -> Router {
+    let locked = |router: Router<DaytonaState>| router.layer(from_fn_with_state(state.clone(), authenticate));
+    let control = locked(control::router()).merge(config::router()).layer(from_fn_with_state(Source::Api, shape));
+    let toolbox = locked(toolbox::router()).layer(from_fn_with_state(Source::Daemon, shape));
+    let preview = preview::router().layer(from_fn_with_state(Source::Proxy, shape));
+    Router::new()
+        .nest(API_PATH, control)
+        .nest(&format!("{TOOLBOX_PATH}/{{sandbox}}"), toolbox)
+        .nest(PREVIEW_PATH, preview)
+        .with_state(state)
+}
+
+async fn authenticate(State(state): State<DaytonaState>, mut request: Request, next: Next) -> Response {
+    // Browsers ask without a key whether they may ask with one.
+    if request.method() == Method::OPTIONS {
+        return next.run(request).await;
+    }
+    match state.gate.admit(request.headers()).await {
+        Ok(who) => {
+            request.extensions_mut().insert(who);
+            next.run(request).await
+        }
+        Err(problem) => ApiError::from(problem).into_response(),
+    }
+}
