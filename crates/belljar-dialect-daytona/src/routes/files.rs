@@ -42,13 +42,17 @@ pub(super) async fn info(inside: Inside, QueryOf(query): QueryOf<FileQuery>) -> 
     Ok(Json(file_info(asked.to_owned(), &info)))
 }
 
-/// What a path names in the end, links followed.
+/// What a path names in the end, links followed, with its path from the root.
 pub(super) async fn follow(inside: &Inside, path: GuestPath) -> Answer<FileInfo> {
     let found = inside.session.stat(&path, inside.user()).await;
     let mut info = inside.done(found).await?;
     for _ in 0..MOST_LINKS {
-        let Some(target) = &info.symlink_target else { return Ok(info) };
         let link = clean_path(&String::from_utf8_lossy(info.path.as_bytes()));
+        let Some(target) = &info.symlink_target else {
+            // Detours mean nothing where a name is not UTF-8: the path then stays as it was found.
+            let path = if info.path.as_bytes().is_ascii() { GuestPath::new(link)? } else { info.path.clone() };
+            return Ok(FileInfo { path, ..info });
+        };
         let path = GuestPath::new(resolve_link(&link, &String::from_utf8_lossy(target)))?;
         let found = inside.session.stat(&path, inside.user()).await;
         info = inside.done(found).await?;

@@ -6,6 +6,7 @@ use axum::Json;
 use axum::extract::{FromRequestParts, Path};
 use axum::http::request::Parts;
 use belljar_core::{GuestError, Session};
+use belljar_http::clean_path;
 use belljar_types::{GuestPath, ProcessSpec, UserName};
 
 use super::find::{Found, number};
@@ -69,7 +70,7 @@ impl Inside {
 }
 
 fn directory(path: &[u8]) -> Json<serde_json::Value> {
-    Json(serde_json::json!({ "dir": String::from_utf8_lossy(path) }))
+    Json(serde_json::json!({ "dir": clean_path(&String::from_utf8_lossy(path)) }))
 }
 
 /// `GET /user-home-dir`.

@@ -21,14 +21,15 @@ use crate::errors::ApiError;
 use crate::stream::marked;
 
 /// Makes the pipes, says so with one byte, and lets through what the command says and is told until it has ended; then it ends as the command did.
-/// Whoever reads its output passes over that first byte.
+/// Whoever reads its output passes over that first byte. Its input has a number of its own there: what a shell runs in the background has none.
 const RELAY: &str = r#"p=$1
 mkfifo "$p.code" "$p.in" "$p.out" "$p.err" || exit 126
+exec 3<&0
 printf .
 cat "$p.err" >&2 & e=$!
 case $2 in
-echo) tee "$p.in" <&0 & i=$! ;;
-open) cat <&0 >"$p.in" & i=$! ;;
+echo) tee "$p.in" <&3 & i=$! ;;
+open) cat <&3 >"$p.in" & i=$! ;;
 *) : >"$p.in" & i=$! ;;
 esac
 cat "$p.out" & o=$!
