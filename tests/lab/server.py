@@ -102,7 +102,17 @@ class Server:
 
     def daytona(self):
         """What Daytona's SDKs read."""
-        return {"DAYTONA_API_KEY": self.key, "DAYTONA_API_URL": f"{self.url}/daytona/api", "DAYTONA_TARGET": "lab"}
+        if self.domain:
+            trust = {"SSL_CERT_FILE": self.authority, "NODE_EXTRA_CA_CERTS": self.authority}
+            url = f"https://api.{self.domain}:{self.port}"
+        else:
+            trust, url = {}, self.url
+        return trust | {"DAYTONA_API_KEY": self.key, "DAYTONA_API_URL": f"{url}/daytona/api", "DAYTONA_TARGET": "lab"}
+
+    def key_of_another_project(self):
+        """One that may do everything there."""
+        self.ask("POST", "/v1/projects", {"id": "elsewhere"})
+        return self.ask("POST", "/v1/keys", {"project": "elsewhere", "scopes": ["read", "use"]})["secret"]
 
     def words(self):
         return self.log.read_text(errors="replace")

@@ -38,18 +38,7 @@ impl<'a> Repository<'a> {
     }
 
     fn known_as(mut self, credentials: &Credentials, trusting: bool) -> Self {
-        let mut settings = Vec::new();
-        if let (Some(name), Some(word)) = (&credentials.username, &credentials.password) {
-            settings.push(("http.extraHeader", format!("Authorization: Basic {}", STANDARD.encode(format!("{name}:{word}")))));
-        }
-        if trusting {
-            settings.push(("http.sslVerify", "false".to_owned()));
-        }
-        self.env.insert("GIT_CONFIG_COUNT".to_owned(), settings.len().to_string());
-        for (number, (key, value)) in settings.into_iter().enumerate() {
-            self.env.insert(format!("GIT_CONFIG_KEY_{number}"), key.to_owned());
-            self.env.insert(format!("GIT_CONFIG_VALUE_{number}"), value);
-        }
+        self.env.extend(let_in(credentials, trusting));
         self
     }
 
@@ -84,6 +73,23 @@ impl<'a> Repository<'a> {
             Err(error) => Err(error.told(inside).await),
         }
     }
+}
+
+/// Settings for one command, as git reads them from its environment.
+fn let_in(credentials: &Credentials, trusting: bool) -> BTreeMap<String, String> {
+    let mut settings = Vec::new();
+    if let (Some(name), Some(word)) = (&credentials.username, &credentials.password) {
+        settings.push(("http.extraHeader", format!("Authorization: Basic {}", STANDARD.encode(format!("{name}:{word}")))));
+    }
+    if trusting {
+        settings.push(("http.sslVerify", "false".to_owned()));
+    }
+    let mut env = BTreeMap::from([("GIT_CONFIG_COUNT".to_owned(), settings.len().to_string())]);
+    for (number, (key, value)) in settings.into_iter().enumerate() {
+        env.insert(format!("GIT_CONFIG_KEY_{number}"), key.to_owned());
+        env.insert(format!("GIT_CONFIG_VALUE_{number}"), value);
+    }
+    env
 }
 
 /// A name that git would not take for an option.
@@ -212,6 +218,15 @@ async fn transfer(inside: &Inside, asked: &Transfer, mut arguments: Vec<&str>) -
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn who_is_let_in_is_told_in_the_environment_alone() {
+        let credentials = Credentials { username: Some("ada".to_owned()), password: Some("s3cret".to_owned()) };
+        let env = let_in(&credentials, true);
+        assert_eq!(env["GIT_CONFIG_VALUE_0"], "Authorization: Basic YWRhOnMzY3JldA==");
+        assert_eq!((env["GIT_CONFIG_COUNT"].as_str(), env["GIT_CONFIG_KEY_1"].as_str()), ("2", "http.sslVerify"));
+        assert_eq!(let_in(&Credentials::default(), false).len(), 1);
+    }
 
     #[test]
     fn no_name_is_an_option() {

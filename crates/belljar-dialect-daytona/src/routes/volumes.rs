@@ -9,8 +9,6 @@ use super::sandboxes::Answer;
 use crate::state::DaytonaState;
 use crate::translate::volume_dto;
 
-const PAGE: u32 = 1000;
-
 /// A volume to make.
 #[derive(serde::Deserialize)]
 pub(super) struct NewVolume {
@@ -28,15 +26,7 @@ pub(super) async fn create(
 
 /// All of them: Daytona's list has no pages.
 pub(super) async fn list(State(state): State<DaytonaState>, who: Authenticated) -> Answer<Json<Vec<serde_json::Value>>> {
-    let (mut all, mut after) = (Vec::new(), None);
-    loop {
-        let page = state.service.volumes(&who, after.as_ref(), PAGE).await?;
-        all.extend(page.volumes.iter().map(volume_dto));
-        after = page.next;
-        if after.is_none() {
-            return Ok(Json(all));
-        }
-    }
+    Ok(Json(state.service.all_volumes(&who).await?.iter().map(volume_dto).collect()))
 }
 
 /// By its id or its name.

@@ -13,7 +13,7 @@ use crate::screen;
 /// data directory. Elsewhere, set BELLJAR_URL and BELLJAR_API_KEY yourself; `belljar key add` makes keys for others.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Examples:\n  eval \"$(belljar env)\"\n  belljar ls\n\n  eval \"$(belljar env e2b)\"\n  python my_program_for_e2b.py"
+    after_help = "Examples:\n  eval \"$(belljar env)\"\n  belljar ls\n\n  eval \"$(belljar env e2b)\"\n  python my_program_for_e2b.py\n\n  eval \"$(belljar env daytona)\"\n  python my_program_for_daytona.py"
 )]
 pub(crate) struct Arguments {
     /// Whose SDKs the variables are for; Belljar's own commands when not given
