@@ -3,14 +3,17 @@
 // Needs only the SDK (found through the directory it is installed in, the first argument) and its environment variables. Ends with status 1 at
 // the first difference.
 
+import { existsSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
 
 import { check, checked, raises } from '../lab/checks.mjs'
 
 const require = createRequire(join(process.argv[2], 'package.json'))
-const { Daytona, DaytonaError, DaytonaNotFoundError } = require('@daytonaio/sdk')
-const { version } = require('@daytonaio/sdk/package.json')
+// The same SDK is published under two names.
+const name = existsSync(join(process.argv[2], 'node_modules', '@daytona', 'sdk')) ? '@daytona/sdk' : '@daytonaio/sdk'
+const { Daytona, DaytonaError, DaytonaNotFoundError } = require(name)
+const { version } = require(`${name}/package.json`)
 // Newer SDKs know what went wrong, older ones know that something did.
 const isNew = Number(version.split('.')[1]) >= 200
 
@@ -112,6 +115,6 @@ const daytona = new Daytona()
 const sandbox = await sandboxes(daytona)
 for (const part of [commands, sessions, files, terminals]) await part(sandbox)
 await life(daytona, sandbox)
-console.log(`@daytonaio/sdk ${version} (JavaScript): ${checked()} checks of the basics`)
+console.log(`${name} ${version} (JavaScript): ${checked()} checks of the basics`)
 // A client listens for events for as long as it lives.
 process.exit(0)

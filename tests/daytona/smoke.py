@@ -113,6 +113,8 @@ def sessions(sandbox):
         target=lambda: asyncio.run(process.get_session_command_logs_async(session, slow.cmd_id, add("out"), add("err")))
     )
     follower.start()
+    while "one" not in process.get_session_command_logs(session, slow.cmd_id).stdout:
+        check("it goes on", process.get_session_command(session, slow.cmd_id).exit_code, None)
     if NEW:
         process.send_session_command_input(session, slow.cmd_id, "word")
     else:

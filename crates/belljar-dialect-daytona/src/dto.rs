@@ -9,7 +9,10 @@ mod sandbox;
 mod terminal;
 
 pub(crate) use files::{DownloadPaths, FileInfoDto, FileQuery, FindQuery, MoveQuery, PermissionsQuery, Replace, Replaced};
-pub(crate) use git::{Branch, Checkout, Clone, Commit, Credentials, GitFiles, InRepository, Status, StatusOfFile, Transfer};
+pub(crate) use git::{
+    Branch, Checkout, Clone, Commit, Credentials, GitFiles, GitSetting, GitUser, InRepository, NewRemote, NewRepository, Reset, Restore,
+    SettingQuery, Status, StatusOfFile, Transfer,
+};
 pub(crate) use interpreter::{ContextDto, NewContext, RunCode};
 pub(crate) use process::{CodeRun, CommandDto, Execute, Executed, Input, Logs, NewSession, SessionDto, SessionExecute, SessionExecuted};
 pub(crate) use sandbox::{ListQuery, NetworkSettings, NewSandbox, NewVolumeMount, OldListQuery, SandboxDto};

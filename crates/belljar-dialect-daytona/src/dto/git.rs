@@ -69,6 +69,69 @@ pub(crate) struct Transfer {
     pub(crate) credentials: Credentials,
 }
 
+/// `POST /git/init`.
+#[derive(Debug, serde::Deserialize)]
+pub(crate) struct NewRepository {
+    pub(crate) path: String,
+    pub(crate) bare: Option<bool>,
+    pub(crate) initial_branch: Option<String>,
+}
+
+/// `POST /git/reset`.
+#[derive(Debug, serde::Deserialize)]
+pub(crate) struct Reset {
+    pub(crate) path: String,
+    pub(crate) mode: Option<String>,
+    pub(crate) target: Option<String>,
+    pub(crate) files: Option<Vec<String>>,
+}
+
+/// `POST /git/restore`.
+#[derive(Debug, serde::Deserialize)]
+pub(crate) struct Restore {
+    pub(crate) path: String,
+    pub(crate) files: Vec<String>,
+    pub(crate) source: Option<String>,
+    pub(crate) staged: Option<bool>,
+    pub(crate) worktree: Option<bool>,
+}
+
+/// `POST /git/remotes`.
+#[derive(Debug, serde::Deserialize)]
+pub(crate) struct NewRemote {
+    pub(crate) path: String,
+    pub(crate) name: String,
+    pub(crate) url: String,
+    pub(crate) fetch: Option<bool>,
+    pub(crate) overwrite: Option<bool>,
+}
+
+/// `GET /git/config`.
+#[derive(Debug, serde::Deserialize)]
+pub(crate) struct SettingQuery {
+    pub(crate) key: String,
+    pub(crate) scope: Option<String>,
+    pub(crate) path: Option<String>,
+}
+
+/// `POST /git/config`.
+#[derive(Debug, serde::Deserialize)]
+pub(crate) struct GitSetting {
+    pub(crate) key: String,
+    pub(crate) value: String,
+    pub(crate) scope: Option<String>,
+    pub(crate) path: Option<String>,
+}
+
+/// `POST /git/config/user`.
+#[derive(Debug, serde::Deserialize)]
+pub(crate) struct GitUser {
+    pub(crate) name: String,
+    pub(crate) email: String,
+    pub(crate) scope: Option<String>,
+    pub(crate) path: Option<String>,
+}
+
 /// How a repository stands.
 #[derive(Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "camelCase")]

@@ -4,6 +4,8 @@
 //! in no configuration that stays.
 
 mod parsing;
+mod settings;
+mod undoing;
 
 use std::collections::BTreeMap;
 
@@ -13,6 +15,9 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use belljar_http::{JsonBody, QueryOf};
 use belljar_types::{ProcessSpec, StreamKind};
+
+pub(super) use settings::{add_remote, remotes, set, set_user, setting};
+pub(super) use undoing::{init, reset, restore};
 
 use super::inside::Inside;
 use super::run::{Ran, deadline, finish, says_no_directory};
@@ -35,6 +40,11 @@ struct Repository<'a> {
 impl<'a> Repository<'a> {
     fn at(inside: &'a Inside, path: &'a str) -> Self {
         Self { inside, path: Some(path), env: BTreeMap::new() }
+    }
+
+    /// Git without a repository.
+    fn nowhere(inside: &'a Inside) -> Self {
+        Self { inside, path: None, env: BTreeMap::new() }
     }
 
     fn known_as(mut self, credentials: &Credentials, trusting: bool) -> Self {
@@ -112,8 +122,7 @@ pub(super) async fn clone(inside: Inside, JsonBody(asked): JsonBody<Clone>) -> A
     }
     arguments.extend(["--".to_owned(), plain("url", &asked.url)?.to_owned(), plain("path", &path)?.to_owned()]);
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    let nowhere = Repository { inside: &inside, path: None, env: BTreeMap::new() };
-    nowhere.known_as(&asked.credentials, asked.insecure_skip_tls == Some(true)).git(&arguments).await?;
+    Repository::nowhere(&inside).known_as(&asked.credentials, asked.insecure_skip_tls == Some(true)).git(&arguments).await?;
     if let Some(commit) = asked.commit_id.as_deref().filter(|commit| !commit.is_empty()) {
         Repository::at(&inside, &asked.path).git(&["checkout", "--quiet", plain("commit_id", commit)?, "--"]).await?;
     }

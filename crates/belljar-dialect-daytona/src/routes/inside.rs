@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use axum::Json;
 use axum::extract::{FromRequestParts, Path};
 use axum::http::request::Parts;
-use belljar_core::{GuestError, Session};
+use belljar_core::{GuestError, Lease, Session};
 use belljar_http::clean_path;
-use belljar_types::{GuestPath, ProcessSpec, UserName};
+use belljar_types::{GuestPath, ProcessSpec, Timestamp, UserName};
 
 use super::find::{Found, number};
 use super::sandboxes::Answer;
@@ -27,6 +27,11 @@ impl FromRequestParts<DaytonaState> for Inside {
     async fn from_request_parts(parts: &mut Parts, state: &DaytonaState) -> Result<Self, ApiError> {
         let Found { who, sandbox } = Found::from_request_parts(parts, state).await?;
         let session = state.service.open(&who, &sandbox.id).await?;
+        // Daytona's sandboxes live for as long as they are used: half of a life is given anew before it is over.
+        let longest = state.service.config().max_lease;
+        if sandbox.expires_at.is_some_and(|at| Timestamp::now().until(at) < longest / 2) {
+            state.service.set_lease(&who, &sandbox.id, Lease::AtLeast(longest)).await?;
+        }
         Ok(Self { user: user_of(&sandbox), session, state: state.clone() })
     }
 }

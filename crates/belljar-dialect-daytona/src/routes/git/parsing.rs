@@ -84,6 +84,16 @@ pub(super) fn history(text: &str) -> Vec<serde_json::Value> {
     text.split('\u{1e}').filter_map(commit).collect()
 }
 
+/// What `config --null --get-regexp` says of remotes.
+pub(super) fn remotes(text: &str) -> Vec<serde_json::Value> {
+    let remote = |record: &str| {
+        let (key, url) = record.split_once('\n')?;
+        let name = key.strip_prefix("remote.")?.strip_suffix(".url")?;
+        Some(json!({ "name": name, "url": url }))
+    };
+    text.split('\0').filter_map(remote).collect()
+}
+
 /// Why git did not do it, by its words: it has no numbers for that.
 pub(super) fn refusal(words: &str) -> ApiError {
     let known = [
@@ -145,6 +155,7 @@ mod tests {
         for text in ["", "1", "1 ", "2 R. N", "u UU", "# branch.ab x y", "\0\0", "? "] {
             let _ = status(text);
             let _ = history(text);
+            let _ = remotes(text);
         }
     }
 
