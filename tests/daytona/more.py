@@ -155,6 +155,23 @@ def programs(sandbox):
     sandbox.process.delete_session("server")
 
 
+def links(sandbox):
+    if not NEW:
+        return
+    sandbox.fs.upload_file(b"linked", "linked.txt")
+    link = sandbox.download_url("/home/user/linked.txt", 60)
+    check("a link to a file", fetched(link), (200, b"linked"))
+    check("to that one", fetched(link.replace("linked.txt", "other.txt"))[0], 401)
+    sent = b"--B\r\nContent-Disposition: form-data; name=\"file\"; filename=\"x\"\r\n\r\nsent\r\n--B--\r\n"
+    request = urllib.request.Request(sandbox.upload_url("/home/user/sent.txt"), data=sent, headers={"Content-Type": "multipart/form-data; boundary=B"})
+    with urllib.request.urlopen(request, timeout=30) as answer:
+        check("a link to send one", answer.status, 200)
+    check("what was sent", sandbox.fs.download_file("sent.txt"), b"sent")
+    sandbox.rotate_signing_key()
+    check("it is worth nothing any more", fetched(link)[0], 401)
+    check("another is", fetched(sandbox.download_url("/home/user/linked.txt"))[0], 200)
+
+
 def asked(path, method="GET", body=None, key=None):
     headers = {"Authorization": f"Bearer {key or os.environ['DAYTONA_API_KEY']}", "Content-Type": "application/json"}
     data = json.dumps(body).encode() if body is not None else None
@@ -187,12 +204,12 @@ def refusals(sandbox):
 def main():
     daytona = Daytona()
     sandbox = daytona.create(CreateSandboxFromSnapshotParams(name=f"more {uuid.uuid4().hex}"))
-    for part in (terminals, repositories, programs, refusals):
+    for part in (terminals, repositories, programs, links, refusals):
         part(sandbox)
     snapshots(daytona, sandbox)
     volumes(daytona)
     sandbox.delete()
-    print(f"daytona {version('daytona')} (Python): {checked()} checks of terminals, repositories, volumes, snapshots, ports and refusals")
+    print(f"daytona {version('daytona')} (Python): {checked()} checks of terminals, repositories, volumes, snapshots, ports, links and refusals")
 
 
 if __name__ == "__main__":

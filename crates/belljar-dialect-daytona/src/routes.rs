@@ -9,6 +9,7 @@ mod find;
 mod git;
 mod inside;
 mod interpreter;
+mod links;
 mod lists;
 mod preview;
 mod process;
@@ -26,11 +27,14 @@ mod unsupported;
 mod upload;
 mod volumes;
 
-use axum::Router;
-use axum::extract::{Request, State};
-use axum::http::Method;
+use std::sync::Arc;
+
+use axum::extract::{RawPathParams, Request, State};
+use axum::http::{Method, header};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
+use axum::{RequestExt, Router};
+use belljar_http::Authenticated;
 
 use crate::errors::{ApiError, Source, shape};
 use crate::state::DaytonaState;
@@ -59,11 +63,24 @@ async fn authenticate(State(state): State<DaytonaState>, mut request: Request, n
     if request.method() == Method::OPTIONS {
         return next.run(request).await;
     }
-    match state.gate.admit(request.headers()).await {
-        Ok(who) => {
-            request.extensions_mut().insert(who);
-            next.run(request).await
-        }
-        Err(problem) => ApiError::from(problem).into_response(),
+    let who = match state.gate.admit(request.headers()).await {
+        Ok(who) => who,
+        Err(problem) => match by_link(&state, &mut request).await {
+            Some(who) => who,
+            None => return ApiError::from(problem).into_response(),
+        },
+    };
+    request.extensions_mut().insert(who);
+    next.run(request).await
+}
+
+/// Whoever shows no key may have a link to a file.
+async fn by_link(state: &DaytonaState, request: &mut Request) -> Option<Authenticated> {
+    if request.headers().contains_key(header::AUTHORIZATION) {
+        return None;
     }
+    let (link, method) = (links::Link::of(request)?, request.method().clone());
+    let parts = request.extract_parts::<RawPathParams>().await.ok()?;
+    let which = parts.iter().find(|(name, _)| *name == "sandbox").map(|(_, value)| value.to_owned())?;
+    links::admit(state, &which, &link, &method).await.map(|caller| Authenticated(Arc::new(caller)))
 }

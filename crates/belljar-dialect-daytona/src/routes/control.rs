@@ -3,7 +3,7 @@
 use axum::Router;
 use axum::routing::{get, post, put};
 
-use super::{lists, preview, sandboxes, settings, snapshots, unsupported, volumes};
+use super::{links, lists, preview, sandboxes, settings, snapshots, unsupported, volumes};
 use crate::state::DaytonaState;
 
 pub(super) fn router() -> Router<DaytonaState> {
@@ -17,6 +17,8 @@ pub(super) fn router() -> Router<DaytonaState> {
         .route("/sandbox/{sandbox}/fork", post(snapshots::fork))
         .route("/sandbox/{sandbox}/snapshot", post(snapshots::take))
         .route("/sandbox/{sandbox}/last-activity", post(sandboxes::touch))
+        .route("/sandbox/{sandbox}/signing-key", get(links::show))
+        .route("/sandbox/{sandbox}/signing-key/rotate", post(links::rotate))
         .route("/sandbox/{sandbox}/toolbox-proxy-url", get(sandboxes::toolbox_url));
     let settings = Router::new()
         .route("/sandbox/{sandbox}/labels", put(settings::labels))

@@ -5,7 +5,7 @@ use axum::extract::Request;
 use crate::errors::ApiError;
 
 /// Where each is found, and what it is called. The first that fits counts.
-const CONTROL: [(&str, &str); 18] = [
+const CONTROL: [(&str, &str); 17] = [
     ("archive", "archiving a sandbox (a stopped one is on disk alone already)"),
     ("backup", "backing a sandbox up"),
     ("recover", "recovering a sandbox"),
@@ -13,7 +13,6 @@ const CONTROL: [(&str, &str); 18] = [
     ("ttl", "ending a sandbox whatever its state (TTL)"),
     ("ssh-access", "access by SSH"),
     ("secrets", "mounting secrets (use a policy of the native API)"),
-    ("signing-key", "signed links to files"),
     ("telemetry", "telemetry of sandboxes (the native API has usage and metrics)"),
     ("signed-preview-url", "taking a signed link back before it expires"),
     ("build-logs", "making a sandbox from an image or a Dockerfile"),

@@ -34,6 +34,8 @@ pub(crate) struct Marks {
     pub(crate) allow_list: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) domains: Option<String>,
+    /// How often the key of its links to files was changed.
+    pub(crate) links: u32,
 }
 
 impl Marks {

@@ -34,6 +34,7 @@ pub(crate) fn create_request(new: NewSandbox, longest_lease: Duration, filters: 
         block_all: new.network_block_all == Some(true),
         allow_list: given(&new.network_allow_list),
         domains: given(&new.domain_allow_list),
+        links: 0,
     };
     marks.put(&mut metadata);
     let between = || ApiError::unsupported("letting only some outgoing traffic through (networkAllowList, domainAllowList)");
