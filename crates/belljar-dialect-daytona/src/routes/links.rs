@@ -57,7 +57,10 @@ pub(super) struct Link {
 
 impl Link {
     pub(super) fn of(request: &Request) -> Option<Self> {
-        let fits = matches!((request.method(), request.uri().path()), (&Method::GET, "/files/download") | (&Method::POST, "/files/upload"));
+        let fits = matches!(
+            (request.method(), request.uri().path()),
+            (&Method::GET, "/files/download") | (&Method::POST, "/files/upload" | "/files/upload-v2")
+        );
         let query = request.uri().query().filter(|_| fits)?;
         let mut link = Self::default();
         for (name, value) in form_urlencoded::parse(query.as_bytes()) {
@@ -87,7 +90,10 @@ pub(super) async fn admit(state: &DaytonaState, which: &str, link: &Link, method
     let project = state.known.project_of(&id).await.ok()??;
     let sandbox = state.service.sandbox(&acting_for(project.clone(), Scope::Read), &id).await.ok()?;
     let good = link.is_good(method, &key(&state.port_tokens, &sandbox)?, Timestamp::now());
-    good.then(|| acting_for(project, Scope::Use))
+    let mut who = acting_for(project, Scope::Use);
+    // The sandbox is looked at before it is used.
+    who.scopes.insert(Scope::Read);
+    good.then_some(who)
 }
 
 #[cfg(test)]

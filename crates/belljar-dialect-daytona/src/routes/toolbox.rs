@@ -59,6 +59,7 @@ fn file_system() -> Router<DaytonaState> {
         .route("/files/download", get(download::one))
         .route("/files/bulk-download", post(download::several))
         .route("/files/upload", post(upload::one))
+        .route("/files/upload-v2", post(upload::one))
         .route("/files/bulk-upload", post(upload::several))
 }
 

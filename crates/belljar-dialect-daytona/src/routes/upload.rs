@@ -8,7 +8,7 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::{Json, extract::FromRequest};
 use belljar_core::{ByteStream, GuestError};
-use belljar_http::{Form, FormContent, Problem, QueryOf};
+use belljar_http::{Form, FormContent, Problem, QueryOf, base_name, content_type_is};
 use belljar_types::{GuestPath, WriteOptions, escape_untrusted};
 use futures_util::StreamExt;
 
@@ -31,21 +31,36 @@ impl<S: Send + Sync> FromRequest<S> for Fields {
 }
 
 fn form(headers: &HeaderMap, body: Body) -> Option<Form> {
-    Form::new(headers, body.into_data_stream().map(|piece| piece.map_err(|error| error.to_string())).boxed())
+    Form::new(headers, pieces(body))
 }
 
-/// `POST /files/upload`: the file of a form, to the path of the query.
-pub(super) async fn one(inside: Inside, QueryOf(query): QueryOf<FileQuery>, Fields(mut form): Fields) -> Answer<StatusCode> {
-    let path = inside.path(query.path.as_deref().unwrap_or_default())?;
-    let mut written = false;
-    while let Some(field) = form.next().await.map_err(|error| spoiled(&error))? {
-        if field.name.as_deref() == Some("file") {
-            let stored = store(&inside, &path, field.content).await;
-            inside.done(stored).await?;
-            written = true;
+fn pieces(body: Body) -> FormContent {
+    body.into_data_stream().map(|piece| piece.map_err(|error| error.to_string())).boxed()
+}
+
+/// `POST /files/upload` and `/files/upload-v2`: to the path of the query, the file of a form or the body as it is.
+pub(super) async fn one(inside: Inside, QueryOf(query): QueryOf<FileQuery>, request: Request) -> Answer<Json<serde_json::Value>> {
+    let asked = query.path.unwrap_or_default();
+    let path = inside.path(&asked)?;
+    let (parts, body) = request.into_parts();
+    if content_type_is(&parts.headers, "multipart/form-data") {
+        let mut form = form(&parts.headers, body).ok_or_else(|| ApiError::bad_request("invalid multipart form"))?;
+        let mut written = false;
+        while let Some(field) = form.next().await.map_err(|error| spoiled(&error))? {
+            if field.name.as_deref() == Some("file") {
+                let stored = store(&inside, &path, field.content).await;
+                inside.done(stored).await?;
+                written = true;
+            }
         }
+        if !written {
+            return Err(ApiError::bad_request("the form has no field `file`"));
+        }
+    } else {
+        let stored = store(&inside, &path, pieces(body)).await;
+        inside.done(stored).await?;
     }
-    if written { Ok(StatusCode::OK) } else { Err(ApiError::bad_request("the form has no field `file`")) }
+    Ok(Json(serde_json::json!({ "name": base_name(&asked), "path": asked, "type": "file" })))
 }
 
 fn spoiled(error: &str) -> ApiError {
