@@ -49,6 +49,6 @@ class JavaScript(Sdk):
             (home / "package.json").write_text('{"private":true}\n')
             npm = [node / "npm", "install", "--prefix", home, "--no-audit", "--no-fund", "--silent"]
             found_first = {**os.environ, "PATH": f"{node}:{os.environ['PATH']}"}
-            subprocess.run([*npm, f"{self.package}@{version}"], check=True, env=found_first)
+            subprocess.run([*npm, f"{self.package}@{version}", *self.beside.get(version, [])], check=True, env=found_first)
             (home / "ready").touch()
         return [node / "node", ROOT / "tests" / suite / f"{program}.mjs", home]

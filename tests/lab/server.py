@@ -3,14 +3,17 @@
 Needs root, `cargo build -p belljar -p belljar-testkit` and the agent. BELLJAR_PROGRAMS names another directory with what cargo built.
 """
 
+import contextlib
 import json
 import os
 import random
+import shlex
 import signal
 import socket
 import ssl
 import subprocess
 import sys
+import tempfile
 import time
 import urllib.request
 from pathlib import Path
@@ -60,9 +63,14 @@ class Server:
         config = Path(directory) / "belljar.toml"
         config.write_text(SETTINGS.format(data_dir=self.data_dir, port=self.port, directory=directory, addressing=addressing) + settings)
         agent = os.environ.get("BELLJAR_GUEST", str(ROOT / "target/guest/belljar-guest"))
-        command = [self.program, "serve", "--config", str(config), "--guest", agent]
-        self.process = subprocess.Popen(command, stdout=self.log.open("wb"), stderr=subprocess.STDOUT)
+        self.command = [self.program, "serve", "--config", str(config), "--guest", agent]
         self.url = f"{'https' if domain else 'http'}://127.0.0.1:{self.port}"
+        self.faults = []
+        self.start()
+
+    def start(self):
+        """Also again, after its process has ended: it takes over what runs."""
+        self.process = subprocess.Popen(self.command, stdout=self.log.open("ab"), stderr=subprocess.STDOUT)
 
     def trust(self):
         """The names are checked by the SDKs; here the server is asked by its address."""
@@ -107,6 +115,20 @@ class Server:
             return key | trust | {"E2B_DOMAIN": f"{self.domain}:{self.port}"}
         return key | {"E2B_API_URL": self.url, "E2B_SANDBOX_URL": self.url, "E2B_VOLUME_API_URL": self.url}
 
+    def daytona(self):
+        """What Daytona's SDKs read."""
+        if self.domain:
+            trust = {"SSL_CERT_FILE": self.authority, "NODE_EXTRA_CA_CERTS": self.authority}
+            url = f"https://api.{self.domain}:{self.port}"
+        else:
+            trust, url = {}, self.url
+        return trust | {"DAYTONA_API_KEY": self.key, "DAYTONA_API_URL": f"{url}/daytona/api", "DAYTONA_TARGET": "lab"}
+
+    def key_of_another_project(self):
+        """One that may do everything there."""
+        self.ask("POST", "/v1/projects", {"id": "elsewhere"})
+        return self.ask("POST", "/v1/keys", {"project": "elsewhere", "scopes": ["read", "use"]})["secret"]
+
     def words(self):
         return self.log.read_text(errors="replace")
 
@@ -119,6 +141,36 @@ class Server:
     def stop(self):
         self.process.send_signal(signal.SIGTERM)
         return self.process.wait(timeout=90)
+
+    def end(self):
+        """Stops it, and notes what is not as it should be at the end."""
+        left = [sandbox["id"] for sandbox in self.ask("GET", "/v1/sandboxes?state=running")["sandboxes"]]
+        stopped = self.stop()
+        if left or stopped != 0 or "panicked" in self.words():
+            self.faults.append(f"sandboxes left: {left}; the server ended with {stopped}; the end of its log:\n{self.words()[-3000:]}")
+
+
+@contextlib.contextmanager
+def own_server(name, settings="", domain=None):
+    """A server while something is tried; then its `faults` are known, its log is kept under this name, and nothing is left."""
+    with tempfile.TemporaryDirectory() as directory:
+        server = Server(directory, settings, domain)
+        try:
+            server.wait()
+            yield server
+            server.end()
+        finally:
+            server.process.kill()
+            server.process.wait()
+            server.keep_words(name)
+            recover()
+
+
+def variables_of(command):
+    """The variables that a command prints as `export NAME=value`."""
+    words = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
+    lines = [shlex.split(line) for line in words.splitlines() if line.startswith("export ")]
+    return dict(word.split("=", 1) for line in lines for word in line[1:])
 
 
 def recover():

@@ -3,11 +3,10 @@ environment variables."""
 
 import os
 import subprocess
-import tempfile
 from dataclasses import dataclass
 from typing import Callable
 
-from .server import ROOT, Server, recover
+from .server import ROOT, own_server
 
 
 @dataclass
@@ -28,7 +27,7 @@ class Suite:
         """`where` makes of a command what is to be run. How many passed and failed."""
         passed = failed = 0
         # What the programs share is found there.
-        environment = {**environment, "PYTHONPATH": str(ROOT / "tests")}
+        environment = {**environment, "PYTHONPATH": str(ROOT / "tests"), "PYTHONDONTWRITEBYTECODE": "1"}
         for program in programs:
             for sdk in self.programs[program]:
                 for version in sdk.versions:
@@ -42,23 +41,13 @@ class Suite:
     def on_own_server(self, isolation, programs, domain=None, settings="", where=list):
         """On the laboratory, where nothing may be left."""
         self.say(f"{', '.join(programs)} on the {isolation} class{', with host names and TLS' if domain else ''}")
-        with tempfile.TemporaryDirectory() as directory:
-            server = Server(directory, f'default_isolation = "{isolation}"\n{settings}', domain)
-            try:
-                server.wait()
-                for template in {self.templates[program] for program in programs if program in self.templates}:
-                    server.make_template(template)
-                passed, failed = self.run(programs, {**os.environ, **self.variables(server)}, where)
-                left = [sandbox["id"] for sandbox in server.ask("GET", "/v1/sandboxes?state=running")["sandboxes"]]
-                stopped = server.stop()
-            finally:
-                server.process.kill()
-            server.keep_words(f"{self.name}-{isolation}{'-tls' if domain else ''}")
-            recover()
-            if left or stopped != 0 or "panicked" in server.words():
-                self.say(f"sandboxes left: {left}; the server ended with {stopped}; the end of its log:\n{server.words()[-3000:]}")
-                failed += 1
-        return passed, failed
+        with own_server(f"{self.name}-{isolation}{'-tls' if domain else ''}", f'default_isolation = "{isolation}"\n{settings}', domain) as server:
+            for template in {self.templates[program] for program in programs if program in self.templates}:
+                server.make_template(template)
+            passed, failed = self.run(programs, {**os.environ, **self.variables(server)}, where)
+        for fault in server.faults:
+            self.say(fault)
+        return passed, failed + len(server.faults)
 
 
 def told(results):

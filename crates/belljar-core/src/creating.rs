@@ -24,6 +24,20 @@ impl Service {
         self.create_of(caller, request, Template { name, ..template }).await
     }
 
+    /// Makes a sandbox from a template, or from the snapshot of that id or name if there is no such template: vendors have one word for both.
+    pub async fn create_of_either(&self, caller: &Caller, request: CreateSandbox) -> Result<Arc<Sandbox>, CoreError> {
+        match self.create(caller, request.clone()).await {
+            Err(CoreError::NoTemplate { name }) => {
+                let from = CreateSandbox { template: None, snapshot: Some(name.to_string()), ..request };
+                match self.create(caller, from).await {
+                    Err(CoreError::NoSnapshot { .. }) => Err(CoreError::NoTemplate { name }),
+                    made => made,
+                }
+            }
+            made => made,
+        }
+    }
+
     /// The same from a template that need not be written down.
     pub(crate) async fn create_of(&self, caller: &Caller, request: CreateSandbox, template: Template) -> Result<Arc<Sandbox>, CoreError> {
         self.shared.refuse_if_stopping()?;

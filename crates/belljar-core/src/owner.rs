@@ -339,6 +339,9 @@ impl Owner {
             if let Some(timeout) = change.idle_timeout {
                 sandbox.idle_timeout = timeout;
             }
+            if let Some(what) = change.on_timeout {
+                sandbox.on_timeout = what;
+            }
             if policy.is_some() {
                 sandbox.spec.policy = policy;
             }

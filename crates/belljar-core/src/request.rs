@@ -80,6 +80,8 @@ pub struct SandboxChange {
     pub idle_timeout: Option<Option<Duration>>,
     /// Sets the lease.
     pub lease: Option<Lease>,
+    /// Replaces what happens when its lease runs out or nobody uses it.
+    pub on_timeout: Option<OnTimeout>,
     /// Replaces what it may do, within what its project and its template may.
     pub policy: Option<Box<Policy>>,
 }

@@ -24,6 +24,8 @@ use crate::{Caller, CoreError, Service, chain};
 const DEFAULT_BYTES: u64 = 1 << 30;
 /// Most volumes of one sandbox.
 const MOST_MOUNTS: usize = 16;
+/// As many as are read from the store at one time.
+const LARGEST_PAGE: u32 = 1000;
 /// Most sandboxes with a volume that are told.
 const MOST_HOLDERS: u32 = 100;
 
@@ -132,6 +134,19 @@ impl Service {
     pub async fn volumes(&self, caller: &Caller, after: Option<&VolumeName>, limit: u32) -> Result<VolumePage, CoreError> {
         caller.require(Scope::Read)?;
         Ok(self.shared.store.list_volumes(&caller.project, after, limit).await?)
+    }
+
+    /// All volumes of the caller's project, for fronts whose lists have no pages.
+    pub async fn all_volumes(&self, caller: &Caller) -> Result<Vec<Volume>, CoreError> {
+        let (mut all, mut after) = (Vec::new(), None);
+        loop {
+            let page = self.volumes(caller, after.as_ref(), LARGEST_PAGE).await?;
+            all.extend(page.volumes);
+            after = page.next;
+            if after.is_none() {
+                return Ok(all);
+            }
+        }
     }
 
     /// A volume of the caller's project, by its id or its name.

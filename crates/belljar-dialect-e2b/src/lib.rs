@@ -12,7 +12,6 @@
 
 mod dto;
 mod errors;
-mod known;
 mod routes;
 mod state;
 mod stream;

@@ -35,7 +35,6 @@ use crate::state::E2bState;
 use crate::traffic;
 
 pub(crate) use daemon::{Daemon, Inside, Shown};
-pub(crate) use input::Turns;
 pub(crate) use interpreter::answer as answer_interpreter;
 pub(crate) use signature::Signed;
 pub(crate) use watchers::Watchers;

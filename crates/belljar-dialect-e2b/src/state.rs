@@ -3,10 +3,9 @@
 use std::sync::Arc;
 
 use belljar_core::Service;
-use belljar_http::{Front, Gate};
+use belljar_http::{Front, Gate, Known, Turns};
 
-use crate::known::Known;
-use crate::routes::{Turns, Watchers};
+use crate::routes::Watchers;
 use crate::tokens::Tokens;
 
 /// The dialect's parts.

@@ -4,7 +4,6 @@
 //! take as the sign to look whether the sandbox is still there.
 
 mod content;
-mod form;
 
 use std::time::Duration;
 
@@ -21,7 +20,6 @@ use http_body_util::BodyExt;
 use crate::errors::RpcError;
 
 pub(crate) use content::{Content, Replay, unpacked};
-pub(crate) use form::Form;
 
 /// The type of a stream's body, both ways.
 pub(crate) const CONTENT_TYPE: &str = "application/connect+json";

@@ -10,10 +10,10 @@ use belljar_interpreter::Interpreter;
 use belljar_types::{ProjectId, SandboxId, SandboxState, Scope};
 
 use crate::errors::{ApiError, bad_target, port_closed, sandbox_gone};
-use crate::known::acting_for;
 use crate::routes::{Daemon, Inside, Shown, Signed, answer_interpreter};
 use crate::state::E2bState;
 use crate::translate::Marks;
+use belljar_http::acting_for;
 
 /// The port of E2B's daemon. Nothing listens there in a sandbox: the host answers.
 pub const ENVD_PORT: u16 = 49983;

@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use belljar_api::ApiState;
 use belljar_core::{Parts, Service};
+use belljar_dialect_daytona::DaytonaState;
 use belljar_dialect_e2b::E2bState;
 use belljar_http::{Front, Gate, GuestLog, Listen, Metrics, PortTokens, Rate, ServeLimits, Server, TlsFiles};
 use belljar_webhook::{Postman, Reach};
@@ -180,8 +181,10 @@ fn router(
         guest_log: GuestLog::default(),
     });
     let e2b = E2bState::new(Arc::clone(&front));
-    let routes = belljar_api::router(state).merge(belljar_dialect_e2b::router(e2b.clone()));
-    Ok(front.around_with(routes, |routes| belljar_dialect_e2b::attend(e2b, routes)))
+    let daytona = DaytonaState::new(&front);
+    let routes = belljar_api::router(state);
+    let routes = routes.merge(belljar_dialect_e2b::router(e2b.clone())).merge(belljar_dialect_daytona::router(daytona.clone()));
+    Ok(front.around_with(routes, |routes| belljar_dialect_daytona::attend(daytona, belljar_dialect_e2b::attend(e2b, routes))))
 }
 
 fn listen(config: &ServerConfig) -> Result<Listen, Failure> {

@@ -73,6 +73,7 @@ pub(crate) fn change(request: UpdateRequest) -> Result<SandboxChange, Invalid> {
         idle_timeout: request.idle_timeout_seconds.map(idle).transpose()?,
         lease: request.lease_seconds.map(|value| seconds("lease_seconds", value)).transpose()?.map(Lease::FromNow),
         policy: request.policy.as_ref().map(policy).transpose()?.map(Box::new),
+        ..SandboxChange::default()
     })
 }
 

@@ -3,16 +3,15 @@
 use axum::Json;
 use axum::body::Body;
 use axum::extract::{Path, Request, State};
-use axum::http::{StatusCode, header};
-use belljar_http::{Authenticated, Peer};
+use axum::http::StatusCode;
 use belljar_types::{FilesHash, Scope, Timestamp};
 use futures_util::TryStreamExt;
 
 use super::extract::Asked;
 use crate::dto::UploadLink;
 use crate::errors::ApiError;
-use crate::known::acting_for;
 use crate::state::E2bState;
+use belljar_http::{Authenticated, acting_for, origin};
 
 /// How long a link is good for: E2B's clients give themselves an hour.
 const LINK_LIVES: std::time::Duration = std::time::Duration::from_secs(3600);
@@ -26,14 +25,10 @@ pub(super) async fn link(
 ) -> Result<(StatusCode, Json<UploadLink>), ApiError> {
     let hash: FilesHash = hash.parse()?;
     let present = state.service.has_build_files(&who, &hash).await?;
-    let tls = request.extensions().get::<Peer>().is_some_and(|peer| peer.tls);
-    let forwarded = request.headers().get("x-forwarded-proto").is_some_and(|proto| proto == "https");
-    let scheme = if tls || forwarded { "https" } else { "http" };
-    let host = request.headers().get(header::HOST).and_then(|host| host.to_str().ok());
-    let host = host.or_else(|| request.uri().authority().map(axum::http::uri::Authority::as_str));
-    let host = host.ok_or_else(|| ApiError::bad_request("the request names no host"))?;
+    let origin =
+        origin(request.headers(), request.extensions(), request.uri()).ok_or_else(|| ApiError::bad_request("the request names no host"))?;
     let token = state.tokens.files(&hash, &who.project, Timestamp::now().plus(LINK_LIVES));
-    let url = format!("{scheme}://{host}/templates/files/{hash}?token={token}");
+    let url = format!("{origin}/templates/files/{hash}?token={token}");
     Ok((StatusCode::CREATED, Json(UploadLink { present, url: Some(url) })))
 }
 

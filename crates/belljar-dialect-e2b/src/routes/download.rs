@@ -7,6 +7,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use belljar_core::{FileContent, Session};
+use belljar_http::{at_most, base_name};
 use belljar_types::{ByteRange, FileInfo, UserName, escape_untrusted};
 use bytes::Bytes;
 use flate2::Compression;
@@ -20,7 +21,7 @@ use super::signature::FileQuery;
 use super::upload::{FileError, admit, of_guest};
 use crate::errors::ApiError;
 use crate::state::E2bState;
-use crate::translate::{Encoding, Wanted, base_name, content_type, disposition, encoding, guest_path, wanted};
+use crate::translate::{Encoding, Wanted, content_type, disposition, encoding, guest_path, wanted};
 
 /// `GET /files`.
 pub(super) async fn read(
@@ -116,34 +117,19 @@ fn piece(content: FileContent, offset: u64, last: Option<u64>, common: HeaderMap
     let last = last.unwrap_or(u64::MAX).min(size - 1);
     let length = last - offset + 1;
     let headers = [(header::CONTENT_RANGE, format!("bytes {offset}-{last}/{size}")), (header::CONTENT_LENGTH, length.to_string())];
-    (StatusCode::PARTIAL_CONTENT, common, headers, Body::from_stream(at_most(content, length))).into_response()
+    (StatusCode::PARTIAL_CONTENT, common, headers, Body::from_stream(at_most(content.bytes, length))).into_response()
 }
 
 /// A file that grows meanwhile is cut where its size said; one of size 0 may have content all the same, as files in /proc do.
 async fn all(mut content: FileContent, common: HeaderMap) -> Response {
     let size = content.info.size;
     if size > 0 {
-        return (common, [(header::CONTENT_LENGTH, size)], Body::from_stream(at_most(content, size))).into_response();
+        return (common, [(header::CONTENT_LENGTH, size)], Body::from_stream(at_most(content.bytes, size))).into_response();
     }
     match content.bytes.next().await {
         None => (common, [(header::CONTENT_LENGTH, 0)], Body::empty()).into_response(),
         Some(first) => (common, Body::from_stream(stream::once(async { first }).chain(content.bytes))).into_response(),
     }
-}
-
-fn at_most(content: FileContent, length: u64) -> impl futures_util::Stream<Item = Result<Bytes, belljar_core::GuestError>> + Send {
-    stream::unfold((content.bytes, length), |(mut bytes, left)| async move {
-        if left == 0 {
-            return None;
-        }
-        let piece = bytes.next().await?;
-        let piece = piece.map(|mut piece| {
-            piece.truncate(usize::try_from(left).unwrap_or(usize::MAX));
-            piece
-        });
-        let left = left - piece.as_ref().map_or(left, |piece| piece.len() as u64);
-        Some((piece, (bytes, left)))
-    })
 }
 
 fn pack(content: FileContent) -> impl futures_util::Stream<Item = std::io::Result<Bytes>> + Send {

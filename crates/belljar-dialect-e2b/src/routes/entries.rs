@@ -5,11 +5,12 @@
 use std::collections::BTreeMap;
 
 use belljar_core::{GuestError, Session};
+use belljar_http::{clean_path, resolve_link};
 use belljar_types::{FileInfo, FileKind, GuestPath, UserName};
 
 use super::metadata;
 use crate::dto::Entry;
-use crate::translate::{clean, entry, resolve_link};
+use crate::translate::entry;
 
 const NOT_PERMITTED: i32 = 1;
 const ACCESS_DENIED: i32 = 13;
@@ -48,12 +49,12 @@ pub(super) async fn absolute(session: &Session, user: Option<&UserName>, path: &
     }
     let home = session.stat(&GuestPath::new(".")?, user).await?;
     let joined = [home.path.as_bytes(), b"/", path.as_bytes()].concat();
-    Ok(GuestPath::new(clean(&String::from_utf8_lossy(&joined)))?)
+    Ok(GuestPath::new(clean_path(&String::from_utf8_lossy(&joined)))?)
 }
 
 /// The path a client is told: as it asked if that was from the root, else the full one.
 pub(super) fn shown_path(asked: &str, found: &GuestPath) -> String {
-    if asked.starts_with('/') { asked.to_owned() } else { clean(&String::from_utf8_lossy(found.as_bytes())) }
+    if asked.starts_with('/') { asked.to_owned() } else { clean_path(&String::from_utf8_lossy(found.as_bytes())) }
 }
 
 /// Everything about a file that clients are told.
@@ -70,7 +71,7 @@ pub(super) async fn describe(session: &Session, user: Option<&UserName>, path: &
 
 /// Where a link leads in the end.
 async fn follow(session: &Session, user: Option<&UserName>, link: &FileInfo) -> Option<(String, FileInfo)> {
-    let mut at = clean(&String::from_utf8_lossy(link.path.as_bytes()));
+    let mut at = clean_path(&String::from_utf8_lossy(link.path.as_bytes()));
     let mut info = link.clone();
     for _ in 0..MOST_LINKS {
         let Some(target) = &info.symlink_target else { return Some((at, info)) };

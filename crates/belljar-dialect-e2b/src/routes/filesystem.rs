@@ -129,7 +129,7 @@ pub(super) async fn list(Sandboxed(inside): Sandboxed, As(user): As, Message(mes
     };
     sort_depth_first(&mut found, |info| info.path.as_bytes());
     let described = stream::iter(found).map(|info| async move {
-        let path = crate::translate::clean(&String::from_utf8_lossy(info.path.as_bytes()));
+        let path = belljar_http::clean_path(&String::from_utf8_lossy(info.path.as_bytes()));
         describe(session, user, &path, &info).await
     });
     let entries: Vec<Entry> = described.buffered(AT_ONCE).collect().await;

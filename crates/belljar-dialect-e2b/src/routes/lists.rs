@@ -4,7 +4,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use belljar_core::Cursor;
-use belljar_http::Authenticated;
+use belljar_http::{Authenticated, page_token};
 use belljar_types::Sandbox;
 
 use super::extract::{Asked, Domain, Which};
@@ -12,7 +12,7 @@ use super::sandboxes::live;
 use crate::dto::{ListQuery, SandboxDetail};
 use crate::errors::ApiError;
 use crate::state::E2bState;
-use crate::translate::{ListPlan, detail, next_token};
+use crate::translate::{ListPlan, detail};
 
 pub(super) const NEXT: HeaderName = HeaderName::from_static("x-next-token");
 
@@ -24,7 +24,7 @@ pub(super) async fn all(
 ) -> Result<(HeaderMap, Json<Vec<SandboxDetail>>), ApiError> {
     let mut headers = HeaderMap::new();
     let (sandboxes, next) = page(&state, &who, &query).await?;
-    if let Some(next) = next.and_then(|next| HeaderValue::try_from(next_token(&next)).ok()) {
+    if let Some(next) = next.and_then(|next| HeaderValue::try_from(page_token(&next)).ok()) {
         headers.insert(NEXT, next);
     }
     Ok((headers, Json(details(&state, &who, domain.as_deref(), &sandboxes))))
@@ -43,7 +43,7 @@ pub(super) async fn running(
         let (sandboxes, next) = page(&state, &who, &query).await?;
         found.extend(details(&state, &who, domain.as_deref(), &sandboxes));
         match next {
-            Some(next) => query.next_token = Some(next_token(&next)),
+            Some(next) => query.next_token = Some(page_token(&next)),
             None => return Ok(Json(found)),
         }
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use axum::Json;
 use axum::extract::State;
 use belljar_core::CoreError;
-use belljar_http::Authenticated;
+use belljar_http::{Authenticated, moment};
 use belljar_types::{Sandbox, SandboxId, Timestamp};
 
 use super::extract::{Asked, Which};
@@ -14,7 +14,7 @@ use super::sandboxes::live;
 use crate::dto::{Metric, MetricsQuery};
 use crate::errors::ApiError;
 use crate::state::E2bState;
-use crate::translate::{cpu_count, moment};
+use crate::translate::cpu_count;
 
 /// How long CPU time is watched to tell how much of it is used.
 const LOOK: Duration = Duration::from_millis(100);

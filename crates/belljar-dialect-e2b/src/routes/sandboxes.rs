@@ -6,17 +6,16 @@ use std::time::Duration;
 use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
-use belljar_core::{Lease, SandboxChange, SnapshotKind};
+use belljar_core::{Lease, SnapshotKind};
 use belljar_http::Authenticated;
-use belljar_types::{Network, OnTimeout, Sandbox, SandboxId, SandboxState, hex};
+use belljar_types::{OnTimeout, Sandbox, SandboxId, SandboxState, hex};
 use sha2::{Digest, Sha256};
 
 use super::extract::{Domain, Given, Which};
-use super::snapshots::create_of_either;
 use crate::dto::{NetworkDto, NewSandbox, Refresh, SandboxDetail, SandboxDto, Timeout};
 use crate::errors::ApiError;
 use crate::state::E2bState;
-use crate::translate::{Outgoing, create_request, detail, outgoing, sandbox_dto};
+use crate::translate::{create_request, detail, outgoing, sandbox_dto};
 
 /// Seconds a sandbox lives when its maker does not say, by the path it was made on.
 const TIMEOUT_V1: u64 = 15;
@@ -57,7 +56,7 @@ async fn create(
     timeout: u64,
 ) -> Answer<(StatusCode, Json<SandboxDto>)> {
     let request = create_request(new, timeout, idempotency_key(headers)?, state.service.filters())?;
-    let sandbox = create_of_either(state, who, request).await?;
+    let sandbox = state.service.create_of_either(who, request).await?;
     state.known.note(&sandbox.id, &sandbox.project);
     Ok((StatusCode::CREATED, Json(sandbox_dto(&sandbox, who, &state.tokens, domain.as_deref()))))
 }
@@ -136,20 +135,10 @@ pub(super) async fn network(
     Given(network): Given<NetworkDto>,
 ) -> Answer<StatusCode> {
     let sandbox = live(&state, &who, &id).await?;
-    let wanted = outgoing(None, &network)?;
-    if sandbox.spec.network != Network::Filtered {
-        return match wanted.plain() {
-            Some(open) if open == (sandbox.spec.network == Network::Open) => Ok(StatusCode::NO_CONTENT),
-            _ => Err(ApiError::unsupported("changing the network of a sandbox that was made without the proxy")),
-        };
+    match state.service.set_outgoing(&who, &sandbox, outgoing(None, &network)?).await? {
+        Some(_) => Ok(StatusCode::NO_CONTENT),
+        None => Err(ApiError::unsupported("changing the network of a sandbox that was made without the proxy")),
     }
-    let policy = match wanted {
-        Outgoing::Everything => state.service.widest(&sandbox)?,
-        Outgoing::Ruled(policy) => *policy,
-    };
-    let change = SandboxChange { policy: Some(Box::new(policy)), ..SandboxChange::default() };
-    state.service.update(&who, &id, change).await?;
-    Ok(StatusCode::NO_CONTENT)
 }
 
 /// A sandbox that E2B's clients would still call one. For them, what has ended is not there.

@@ -6,7 +6,7 @@ use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use belljar_core::SecretInfo;
-use belljar_http::Authenticated;
+use belljar_http::{Authenticated, moment};
 use belljar_types::Secret;
 
 use super::extract::{Asked, Given};
@@ -15,7 +15,6 @@ use super::sandboxes::Answer;
 use crate::dto::{NewSecret, SecretDto, SecretQuery, SecretUpdate};
 use crate::errors::ApiError;
 use crate::state::E2bState;
-use crate::translate::moment;
 
 const LARGEST_PAGE: usize = 100;
 

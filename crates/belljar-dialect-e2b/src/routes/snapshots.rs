@@ -6,7 +6,7 @@ use std::time::Duration;
 use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
-use belljar_core::{CoreError, CreateSandbox, ForkRequest, ForkSource, SnapshotFilter, TakeSnapshot};
+use belljar_core::{CoreError, ForkRequest, ForkSource, SnapshotFilter, TakeSnapshot};
 use belljar_http::Authenticated;
 use belljar_types::Sandbox;
 
@@ -83,20 +83,6 @@ pub(super) async fn fork(
         }
     };
     Ok((StatusCode::CREATED, Json(forks.into_iter().map(told).collect())))
-}
-
-/// Makes a sandbox from a template, or from the snapshot of that id or name if there is no such template.
-pub(super) async fn create_of_either(state: &E2bState, who: &Authenticated, request: CreateSandbox) -> Result<Arc<Sandbox>, CoreError> {
-    match state.service.create(who, request.clone()).await {
-        Err(CoreError::NoTemplate { name }) => {
-            let from = CreateSandbox { template: None, snapshot: Some(name.to_string()), ..request };
-            match state.service.create(who, from).await {
-                Err(CoreError::NoSnapshot { .. }) => Err(CoreError::NoTemplate { name }),
-                made => made,
-            }
-        }
-        made => made,
-    }
 }
 
 /// Removes the snapshot of that id or name. Says whether there was one.

@@ -4,7 +4,7 @@ use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use belljar_core::OwnedTemplate;
-use belljar_http::Authenticated;
+use belljar_http::{Authenticated, moment};
 use belljar_types::{TemplateName, Timestamp};
 
 use super::extract::Given;
@@ -12,7 +12,7 @@ use super::templates::build_id;
 use crate::dto::{AssignTags, DeleteTags};
 use crate::errors::ApiError;
 use crate::state::E2bState;
-use crate::translate::{build, moment, template_name};
+use crate::translate::{build, template_name};
 
 pub(super) async fn assign(
     State(state): State<E2bState>,

@@ -6,7 +6,7 @@ use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use belljar_core::OwnedTemplate;
-use belljar_http::Authenticated;
+use belljar_http::{Authenticated, moment};
 use belljar_types::{Limits, Timestamp};
 
 use super::extract::Given;
@@ -14,7 +14,7 @@ use super::snapshots;
 use crate::dto::{TemplateAlias, TemplateChange, TemplateDto};
 use crate::errors::ApiError;
 use crate::state::E2bState;
-use crate::translate::{ENVD_VERSION, cpu_count, moment, template_name};
+use crate::translate::{ENVD_VERSION, cpu_count, template_name};
 
 const MIB: u64 = 1 << 20;
 

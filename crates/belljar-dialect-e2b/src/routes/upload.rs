@@ -9,8 +9,8 @@ use axum::extract::Request;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use belljar_core::{GuestError, Session};
-use belljar_http::content_type_is;
-use belljar_types::{ByteRange, FileInfo, GuestPath, UserName, WriteOptions, escape_untrusted};
+use belljar_http::{Form, base_name, content_type_is, user_numbers};
+use belljar_types::{FileInfo, GuestPath, UserName, WriteOptions, escape_untrusted};
 use futures_util::StreamExt;
 
 use super::daemon::{Sandboxed, Shown};
@@ -21,14 +21,12 @@ use super::signature::FileQuery;
 use crate::dto::{UploadedFile, Uploads};
 use crate::errors::{ApiError, RpcError, sandbox_gone, says_no_such_user};
 use crate::state::E2bState;
-use crate::stream::{Content, Form, Replay, unpacked};
-use crate::translate::{base_name, guest_path};
+use crate::stream::{Content, Replay, unpacked};
+use crate::translate::guest_path;
 
 const IS_DIRECTORY: i32 = 21;
 const NO_SPACE: i32 = 28;
 const OVER_QUOTA: i32 = 122;
-const PASSWD: &str = "/etc/passwd";
-const LARGEST_PASSWD: u64 = 1 << 20;
 
 /// Why a file was not written or read.
 pub(super) enum FileError {
@@ -193,7 +191,7 @@ fn acting(session: &Session, user: Option<&UserName>) -> String {
 /// Makes a file belong to whoever asked for it, as the daemon does with all it writes.
 pub(super) async fn give_to(session: &Session, user: Option<&UserName>, info: &mut FileInfo) -> Result<(), RpcError> {
     let name = acting(session, user);
-    let numbers = if info.owner.as_deref() == Some(&name) { Some((info.uid, info.gid)) } else { numbers_of(session, &name).await };
+    let numbers = if info.owner.as_deref() == Some(&name) { Some((info.uid, info.gid)) } else { user_numbers(session, &name).await };
     let Some((uid, gid)) = numbers else { return Ok(()) };
     if let Err(error) = session.set_owner(&info.path, Some(uid), Some(gid), Some(&root())).await {
         // A sandbox without root leaves it as it is, and so do files that have no owner.
@@ -201,20 +199,6 @@ pub(super) async fn give_to(session: &Session, user: Option<&UserName>, info: &m
     }
     (info.uid, info.gid, info.owner) = (uid, gid, Some(name));
     Ok(())
-}
-
-/// A user's numbers, from the sandbox's own list of users.
-async fn numbers_of(session: &Session, name: &str) -> Option<(u32, u32)> {
-    let path = GuestPath::new(PASSWD).ok()?;
-    let range = ByteRange { offset: 0, length: Some(LARGEST_PASSWD) };
-    let mut content = session.read_file(&path, range, Some(&root())).await.ok()?;
-    let mut text = Vec::new();
-    while let Some(Ok(piece)) = content.bytes.next().await {
-        text.extend_from_slice(&piece);
-    }
-    let text = String::from_utf8_lossy(&text);
-    let mut fields = text.lines().map(|line| line.split(':')).find_map(|mut fields| (fields.next() == Some(name)).then_some(fields))?;
-    Some((fields.nth(1)?.parse().ok()?, fields.next()?.parse().ok()?))
 }
 
 fn of_rpc(error: RpcError) -> FileError {

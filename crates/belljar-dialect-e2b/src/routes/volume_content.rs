@@ -14,9 +14,9 @@ use super::extract::{Asked, Given};
 use super::sandboxes::Answer;
 use crate::dto::{ContentQuery, EntryPatch, EntryStat};
 use crate::errors::ApiError;
-use crate::known::acting_for;
 use crate::state::E2bState;
 use crate::translate::entry_stat;
+use belljar_http::acting_for;
 
 const DEEPEST: u32 = 64;
 const MOST_ENTRIES: u32 = 100_000;

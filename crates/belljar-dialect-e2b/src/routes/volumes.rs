@@ -14,8 +14,6 @@ use crate::state::E2bState;
 use crate::tokens::Tokens;
 use crate::translate::volume_dto;
 
-const PAGE: u32 = 1000;
-
 pub(super) async fn create(
     State(state): State<E2bState>,
     who: Authenticated,
@@ -27,15 +25,7 @@ pub(super) async fn create(
 
 /// All of them: E2B's list has no pages.
 pub(super) async fn list(State(state): State<E2bState>, who: Authenticated) -> Answer<Json<Vec<VolumeDto>>> {
-    let (mut all, mut after) = (Vec::new(), None);
-    loop {
-        let page = state.service.volumes(&who, after.as_ref(), PAGE).await?;
-        all.extend(page.volumes.iter().map(volume_dto));
-        after = page.next;
-        if after.is_none() {
-            return Ok(Json(all));
-        }
-    }
+    Ok(Json(state.service.all_volumes(&who).await?.iter().map(volume_dto).collect()))
 }
 
 pub(super) async fn show(State(state): State<E2bState>, who: Authenticated, Path(id): Path<String>) -> Answer<Json<VolumeAndToken>> {

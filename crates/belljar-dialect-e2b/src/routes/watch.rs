@@ -17,7 +17,7 @@ use super::process::first_message;
 use crate::dto::{Event, EventEnvelope, WatchDir};
 use crate::errors::{Code, RpcError};
 use crate::stream::{self as connect_stream, Frames};
-use crate::translate::{clean, event_kind};
+use crate::translate::event_kind;
 
 /// `WatchDir`.
 pub(super) async fn stream(Sandboxed(inside): Sandboxed, As(user): As, request: Request) -> Response {
@@ -66,7 +66,7 @@ impl Watched {
             Ok(events) => events,
             Err(error) => return Err(RpcError::of_guest(&session, user.as_ref(), error).await),
         };
-        let directory = Directory { session, user, path: clean(&String::from_utf8_lossy(directory.as_bytes())) };
+        let directory = Directory { session, user, path: belljar_http::clean_path(&String::from_utf8_lossy(directory.as_bytes())) };
         Ok(Self { directory, events: Writes::new(events), include_entry: asked.include_entry })
     }
 
@@ -109,7 +109,7 @@ impl Watched {
 
 impl Directory {
     fn path_of(&self, event: &FileEvent) -> String {
-        clean(&format!("{}/{}", self.path, String::from_utf8_lossy(&event.name)))
+        belljar_http::clean_path(&format!("{}/{}", self.path, String::from_utf8_lossy(&event.name)))
     }
 
     /// What is there now. What was removed or moved away is not looked for: something else may have its name.

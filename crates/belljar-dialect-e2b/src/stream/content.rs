@@ -8,11 +8,10 @@ use std::task::Poll;
 use belljar_core::{ByteStream, GuestError};
 use bytes::Bytes;
 use flate2::write::MultiGzDecoder;
-use futures_util::stream::BoxStream;
 use futures_util::{StreamExt, stream};
 
 /// Bytes from a client, or why there are no more.
-pub(crate) type Content = BoxStream<'static, Result<Bytes, String>>;
+pub(crate) type Content = belljar_http::FormContent;
 
 /// Packed bytes are taken in pieces of this size: unpacked, none is more than about a MiB.
 const PACKED_AT_ONCE: usize = 1024;

@@ -1,11 +1,12 @@
 //! Builds in E2B's words and in the core's.
 
 use belljar_core::{BuildBase, BuildPlan, BuildView, PartialLimits, PlannedStep};
+use belljar_http::moment;
 use belljar_types::{
     BuildFailure, BuildLog, BuildPlace, BuildState, BuildStep, LogLevel, Network, ReadyCheck, StartUp, TemplateName, UserName,
 };
 
-use super::{moment, template_name};
+use super::template_name;
 use crate::dto::{BuildStart, BuildStatus, LogEntry, Reason, StepDto};
 use crate::errors::ApiError;
 

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use belljar_types::{FileEventKind, FileInfo, FileKind};
 
-use super::base_name;
 use crate::dto::Entry;
+use belljar_http::base_name;
 
 /// An entry at `path`. `target` is what a link leads to in the end: where, and what is there.
 pub(crate) fn entry(path: &str, info: &FileInfo, target: Option<(String, Option<&FileInfo>)>, metadata: BTreeMap<String, String>) -> Entry {

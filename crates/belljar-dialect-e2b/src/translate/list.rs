@@ -2,9 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use belljar_core::{Cursor, Order, PageRequest, SandboxFilter};
+use belljar_core::{Order, PageRequest, SandboxFilter};
+use belljar_http::page_cursor;
 use belljar_types::{Sandbox, SandboxState, Timestamp};
 use percent_encoding::percent_decode_str;
 
@@ -36,7 +35,12 @@ impl ListPlan {
         if !(1..=LARGEST_PAGE).contains(&limit) {
             return Err(ApiError::bad_request(format!("limit must be between 1 and {LARGEST_PAGE}")));
         }
-        let after = query.next_token.as_deref().filter(|token| !token.is_empty()).map(cursor).transpose()?;
+        let after = query
+            .next_token
+            .as_deref()
+            .filter(|token| !token.is_empty())
+            .map(|token| page_cursor(token).ok_or_else(|| ApiError::bad_request("invalid next token")))
+            .transpose()?;
         let template = query.template.as_deref().filter(|name| !name.is_empty()).map(template_name).transpose()?;
         let started_after = query.started_after.as_deref().map(moment).transpose()?;
         let metadata = query.metadata.as_deref().map(metadata_of).unwrap_or_default();
@@ -83,24 +87,8 @@ fn metadata_of(text: &str) -> BTreeMap<String, String> {
     pairs.map(|pair| pair.split_once('=').unwrap_or((pair, ""))).map(|(name, value)| (unescape(name), unescape(value))).collect()
 }
 
-/// Where the next page starts, as text that means nothing to anybody else.
-pub(crate) fn next_token(cursor: &Cursor) -> String {
-    URL_SAFE_NO_PAD.encode(format!("{}.{}", cursor.created_at.0, cursor.id))
-}
-
-fn cursor(token: &str) -> Result<Cursor, ApiError> {
-    let parse = || {
-        let text = String::from_utf8(URL_SAFE_NO_PAD.decode(token).ok()?).ok()?;
-        let (at, id) = text.split_once('.')?;
-        Some(Cursor { created_at: Timestamp(at.parse().ok()?), id: id.parse().ok()? })
-    };
-    parse().ok_or_else(|| ApiError::bad_request("invalid next token"))
-}
-
 #[cfg(test)]
 mod tests {
-    use belljar_types::SandboxId;
-
     use super::*;
 
     #[test]
@@ -111,15 +99,6 @@ mod tests {
             BTreeMap::from([("a b".into(), "1%262".into()), ("c".into(), String::new())])
         );
         assert_eq!(metadata_of("a+b=1%2526%32&c="), expected);
-    }
-
-    #[test]
-    fn a_page_goes_on_where_the_last_one_ended() {
-        let at = Cursor { created_at: Timestamp(12), id: SandboxId::random() };
-        assert_eq!(cursor(&next_token(&at)).unwrap(), at);
-        for wrong in ["", "x", "MTI", "!!"] {
-            assert!(cursor(wrong).is_err(), "{wrong}");
-        }
     }
 
     #[test]

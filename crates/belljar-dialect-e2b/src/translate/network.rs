@@ -3,6 +3,7 @@
 //! There, what is allowed beats what is denied; in a policy denials win. So what is allowed is cut out of what is denied, and names are taken only where
 //! everything else is denied, as E2B does.
 
+use belljar_core::Outgoing;
 use belljar_core::policy::{Cidr, HeaderRule, NamePattern, Network as Rules, Policy, PortRange, Rule, SecretRule, Stance};
 use serde_json::{Map, Value, json};
 
@@ -15,26 +16,6 @@ const IDENTITY: &str = "${e2b.identity.";
 /// E2B's own words: its clients' users look for them.
 const NAMES_NEED_DENIAL: &str =
     "When specifying allowed domains in allow out, you must include 'ALL_TRAFFIC' in deny out to block all other traffic.";
-
-/// What may go out.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Outgoing {
-    /// All that the server lets anybody reach.
-    Everything,
-    /// What this says.
-    Ruled(Box<Policy>),
-}
-
-impl Outgoing {
-    /// Whether it is all or nothing, which needs no proxy: `Some(true)` for all.
-    pub(crate) fn plain(&self) -> Option<bool> {
-        match self {
-            Self::Everything => Some(true),
-            Self::Ruled(policy) if **policy == ruled(Rules::default()) => Some(false),
-            Self::Ruled(_) => None,
-        }
-    }
-}
 
 /// What a request says about it. `internet` is said beside the rules when a sandbox is made, and among them when they are changed.
 pub(crate) fn outgoing(internet: Option<bool>, network: &NetworkDto) -> Result<Outgoing, ApiError> {
@@ -69,16 +50,11 @@ pub(crate) fn outgoing(internet: Option<bool>, network: &NetworkDto) -> Result<O
         deny: if closed_to.is_empty() || !open { Vec::new() } else { vec![Rule { cidrs: closed_to, ..any_port("denyOut") }] },
         limits: None,
     };
-    let mut policy = ruled(rules);
+    let mut policy = Outgoing::policy_of(rules);
     for (domain, rules) in network.rules.iter().flatten() {
         transform(domain, rules, &mut policy)?;
     }
-    let nothing_said = ruled(Rules { default: Stance::Allow, ..Rules::default() });
-    Ok(if policy == nothing_said { Outgoing::Everything } else { Outgoing::Ruled(Box::new(policy)) })
-}
-
-fn ruled(rules: Rules) -> Policy {
-    Policy { network: Some(rules), ..Policy::blank() }
+    Ok(Outgoing::by(policy))
 }
 
 fn wrong(field: &str, entry: &str) -> ApiError {

@@ -1,10 +1,9 @@
 //! What code gave, as the lines that E2B's SDKs read.
 
+use belljar_http::moment;
 use belljar_interpreter::{CHART, DATA, Event, Formats};
 use belljar_types::Timestamp;
 use serde_json::{Map, Value, json};
-
-use super::moment;
 
 /// Which format becomes which field. What has none goes to `extra`.
 const FIELDS: [(&str, &str); 12] = [

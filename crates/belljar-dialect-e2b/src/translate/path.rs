@@ -22,34 +22,6 @@ pub(crate) fn guest_path(text: &str) -> Result<GuestPath, RpcError> {
     GuestPath::new(path).map_err(|invalid| RpcError::invalid(invalid.to_string()))
 }
 
-/// The shortest path that means the same, links apart. Absolute paths stay as they were asked for.
-pub(crate) fn clean(path: &str) -> String {
-    let mut parts: Vec<&str> = Vec::new();
-    for part in path.split('/') {
-        match part {
-            "" | "." => {}
-            ".." => drop(parts.pop()),
-            part => parts.push(part),
-        }
-    }
-    format!("/{}", parts.join("/"))
-}
-
-/// The last part of a path.
-pub(crate) fn base_name(path: &str) -> &str {
-    let trimmed = path.trim_end_matches('/');
-    if trimmed.is_empty() { "/" } else { trimmed.rsplit('/').next().unwrap_or(trimmed) }
-}
-
-/// Where a link at `link` that says `target` points to.
-pub(crate) fn resolve_link(link: &str, target: &str) -> String {
-    if target.starts_with('/') {
-        return clean(target);
-    }
-    let parent = link.trim_end_matches('/').rsplit_once('/').map_or("", |(parent, _)| parent);
-    clean(&format!("{parent}/{target}"))
-}
-
 /// The order of a walk that takes each directory's names in turn and goes down at once.
 pub(crate) fn sort_depth_first<T>(entries: &mut [T], path: impl Fn(&T) -> &[u8]) {
     entries.sort_by(|a, b| compare(path(a), path(b)));
@@ -73,14 +45,6 @@ mod tests {
         assert_eq!(path("/a/~"), Some(b"/a/~".to_vec()));
         assert_eq!(path("~root/a"), None);
         assert_eq!(path("a\0"), None);
-    }
-
-    #[test]
-    fn links_are_followed_on_paper() {
-        assert_eq!(resolve_link("/a/l", "../b"), "/b");
-        assert_eq!(resolve_link("/a/l", "/c/./d"), "/c/d");
-        assert_eq!(resolve_link("/l", "x"), "/x");
-        assert_eq!((base_name("/a/b/"), base_name("/"), base_name("c")), ("b", "/", "c"));
     }
 
     #[test]

@@ -3,10 +3,9 @@
 use std::time::Duration;
 
 use belljar_core::CreateSandbox;
-use belljar_core::policy::Policy;
-use belljar_types::{Network, OnTimeout, ProjectId, TemplateName};
+use belljar_types::{OnTimeout, ProjectId, TemplateName};
 
-use super::{Marks, Outgoing, mount_request, outgoing};
+use super::{Marks, mount_request, outgoing};
 use crate::dto::{NetworkDto, NewSandbox};
 use crate::errors::ApiError;
 
@@ -28,7 +27,8 @@ pub(crate) fn create_request(
         return Err(ApiError::bad_request("network.maskRequestHost must be a host name, with ${PORT} for the port"));
     }
     let marks = Marks { secure: new.secure != Some(false), public_ports: network.allow_public_traffic != Some(false), program_host };
-    let (slot, policy) = way_out(outgoing(new.allow_internet_access, network)?, filters)?;
+    let between = || ApiError::unsupported("letting only some outgoing traffic through (network.allowOut, denyOut, rules)");
+    let (slot, policy) = outgoing(new.allow_internet_access, network)?.slot(filters).ok_or_else(between)?;
     let mut metadata = new.metadata.unwrap_or_default();
     marks.put(&mut metadata);
     Ok(CreateSandbox {
@@ -50,17 +50,6 @@ pub(crate) fn create_request(
     })
 }
 
-/// The slot and the policy for what may go out. `filters`: whether the server has a proxy to hold rules with.
-fn way_out(outgoing: Outgoing, filters: bool) -> Result<(Network, Option<Policy>), ApiError> {
-    match (filters, outgoing.plain(), outgoing) {
-        (true, _, Outgoing::Everything) => Ok((Network::Filtered, None)),
-        (true, _, Outgoing::Ruled(policy)) => Ok((Network::Filtered, Some(*policy))),
-        (false, Some(true), _) => Ok((Network::Open, None)),
-        (false, Some(false), _) => Ok((Network::None, None)),
-        (false, None, _) => Err(ApiError::unsupported("letting only some outgoing traffic through (network.allowOut, denyOut, rules)")),
-    }
-}
-
 /// A template by its id or name. Without a tag, and with the one that stands for none, it is the plain name.
 pub(crate) fn template_name(id: &str) -> Result<TemplateName, ApiError> {
     // Projects are what E2B calls teams.
@@ -74,6 +63,8 @@ pub(crate) fn template_name(id: &str) -> Result<TemplateName, ApiError> {
 
 #[cfg(test)]
 mod tests {
+    use belljar_types::Network;
+
     use super::*;
 
     fn request_to(json: &str, filters: bool) -> Result<CreateSandbox, ApiError> {

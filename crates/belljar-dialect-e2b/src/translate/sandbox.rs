@@ -2,6 +2,7 @@
 
 use belljar_core::Caller;
 use belljar_core::policy::{Format, Policy, parse};
+use belljar_http::moment;
 use belljar_types::{Limits, Network, OnTimeout, Sandbox, SandboxState, Scope, Timestamp};
 
 use super::network::shown;
@@ -81,11 +82,6 @@ fn on_timeout(what: OnTimeout) -> &'static str {
 /// Whole processors, rounded up: clients divide by it.
 pub(crate) fn cpu_count(limits: &Limits) -> u32 {
     limits.cpu_millis.div_ceil(1000).max(1)
-}
-
-/// As RFC 3339 has it.
-pub(crate) fn moment(at: Timestamp) -> String {
-    i64::try_from(at.0).ok().and_then(|millis| jiff::Timestamp::from_millisecond(millis).ok()).unwrap_or(jiff::Timestamp::MAX).to_string()
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ use crate::screen;
 /// data directory. Elsewhere, set BELLJAR_URL and BELLJAR_API_KEY yourself; `belljar key add` makes keys for others.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Examples:\n  eval \"$(belljar env)\"\n  belljar ls\n\n  eval \"$(belljar env e2b)\"\n  python my_program_for_e2b.py"
+    after_help = "Examples:\n  eval \"$(belljar env)\"\n  belljar ls\n\n  eval \"$(belljar env e2b)\"\n  python my_program_for_e2b.py\n\n  eval \"$(belljar env daytona)\"\n  python my_program_for_daytona.py"
 )]
 pub(crate) struct Arguments {
     /// Whose SDKs the variables are for; Belljar's own commands when not given
@@ -34,6 +34,8 @@ pub(crate) struct Arguments {
 enum ForWhom {
     /// E2B's SDKs and command line
     E2b,
+    /// Daytona's SDKs
+    Daytona,
 }
 
 #[derive(serde::Deserialize)]
@@ -92,6 +94,9 @@ fn data_dir(arguments: &Arguments) -> Result<PathBuf, CommandError> {
 fn variables(for_whom: Option<ForWhom>, url: &str, key: &str) -> Vec<(&'static str, String)> {
     match for_whom {
         None => vec![("BELLJAR_URL", url.to_owned()), ("BELLJAR_API_KEY", key.to_owned())],
+        Some(ForWhom::Daytona) => {
+            vec![("DAYTONA_API_KEY", key.to_owned()), ("DAYTONA_API_URL", format!("{url}{}", belljar_dialect_daytona::API_PATH))]
+        }
         Some(ForWhom::E2b) => {
             // The same key: E2B's clients want their own prefix before its digits.
             let key = key.strip_prefix("bj_").map_or_else(|| key.to_owned(), |digits| format!("e2b_{digits}"));

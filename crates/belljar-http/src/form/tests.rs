@@ -13,7 +13,7 @@ fn of_type(kind: &str) -> HeaderMap {
     HeaderMap::from_iter([(header::CONTENT_TYPE, kind.parse().unwrap())])
 }
 
-fn in_pieces(form: &[u8], size: usize) -> Content {
+fn in_pieces(form: &[u8], size: usize) -> FormContent {
     let pieces: Vec<_> = form.chunks(size.max(1)).map(|piece| Ok(Bytes::copy_from_slice(piece))).collect();
     stream::iter(pieces).boxed()
 }
@@ -31,7 +31,7 @@ fn form_of(fields: &[(&str, Vec<u8>)]) -> Vec<u8> {
 }
 
 /// All fields of a form whose pieces are all there.
-fn read(content: Content) -> Result<Vec<(String, Vec<u8>)>, String> {
+fn read(content: FormContent) -> Result<Vec<(String, Vec<u8>)>, String> {
     let mut form = Form::new(&of_type(TYPE), content).unwrap();
     let mut fields = Vec::new();
     while let Some(field) = form.next().now_or_never().unwrap()? {

@@ -11,13 +11,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, ready};
 
 use axum::http::{HeaderMap, header};
-use belljar_http::content_type_is;
 use bytes::{Buf, Bytes};
 use futures_util::StreamExt;
-use futures_util::stream::{self, Fuse};
+use futures_util::stream::{self, BoxStream, Fuse};
 use memchr::memmem::{self, Finder};
 
-use super::Content;
+use crate::extract::content_type_is;
 use parameters::parameter;
 
 /// What a file of a form may say about itself.
@@ -25,19 +24,25 @@ const LARGEST_HEAD: usize = 16 << 10;
 /// Twice and more what the standard allows.
 const LONGEST_BOUNDARY: usize = 200;
 
+/// Bytes from a client, or why there are no more.
+pub type FormContent = BoxStream<'static, Result<Bytes, String>>;
+
 /// A form.
-pub(crate) struct Form(Arc<Mutex<Reader>>);
+pub struct Form(Arc<Mutex<Reader>>);
 
 /// One field of a form. Its content need not be read.
-pub(crate) struct Field {
-    pub(crate) name: Option<String>,
-    pub(crate) file_name: Option<String>,
-    pub(crate) content: Content,
+pub struct FormField {
+    /// What it is called.
+    pub name: Option<String>,
+    /// What the file in it is called.
+    pub file_name: Option<String>,
+    /// What is in it.
+    pub content: FormContent,
 }
 
 impl Form {
     /// `None` if what its headers say is not a form.
-    pub(crate) fn new(headers: &HeaderMap, content: Content) -> Option<Self> {
+    pub fn new(headers: &HeaderMap, content: FormContent) -> Option<Self> {
         let kind = headers.get(header::CONTENT_TYPE)?.to_str().ok()?;
         let boundary = parameter(kind, "boundary").filter(|boundary| (1..=LONGEST_BOUNDARY).contains(&boundary.len()))?;
         let form = content_type_is(headers, "multipart/form-data") && !boundary.contains(['\r', '\n']);
@@ -45,7 +50,7 @@ impl Form {
     }
 
     /// The next field. What is left of the one before is passed over.
-    pub(crate) async fn next(&mut self) -> Result<Option<Field>, String> {
+    pub async fn next(&mut self) -> Result<Option<FormField>, String> {
         let mut content = pieces(&self.0);
         while let Some(piece) = content.next().await {
             piece?;
@@ -54,7 +59,7 @@ impl Form {
         let disposition =
             head.lines().filter_map(|line| line.split_once(':')).find(|(name, _)| name.eq_ignore_ascii_case("content-disposition"));
         let said = |name| disposition.and_then(|(_, value)| parameter(value, name));
-        Ok(Some(Field { name: said("name"), file_name: said("filename"), content }))
+        Ok(Some(FormField { name: said("name"), file_name: said("filename"), content }))
     }
 }
 
@@ -62,7 +67,7 @@ fn lock(reader: &Mutex<Reader>) -> std::sync::MutexGuard<'_, Reader> {
     reader.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn pieces(reader: &Arc<Mutex<Reader>>) -> Content {
+fn pieces(reader: &Arc<Mutex<Reader>>) -> FormContent {
     let reader = Arc::clone(reader);
     stream::poll_fn(move |cx| lock(&reader).poll_piece(cx)).boxed()
 }
@@ -77,7 +82,7 @@ enum Place {
 }
 
 struct Reader {
-    source: Fuse<Content>,
+    source: Fuse<FormContent>,
     delimiter: Finder<'static>,
     /// What came and was not looked at.
     rest: Bytes,
@@ -88,7 +93,7 @@ struct Reader {
 }
 
 impl Reader {
-    fn new(boundary: &str, source: Content) -> Self {
+    fn new(boundary: &str, source: FormContent) -> Self {
         let delimiter = Finder::new(&format!("\r\n--{boundary}")).into_owned();
         Self { source: source.fuse(), delimiter, rest: Bytes::new(), begun: 2, head: Vec::new(), place: Place::Content }
     }

@@ -19,26 +19,29 @@ const REFRESH_EVERY: Duration = Duration::from_secs(1);
 type Owned = (SandboxId, ProjectId);
 
 /// Sandboxes and their projects.
-pub(crate) struct Known {
+pub struct Known {
     service: Arc<Service>,
     memory: Mutex<Memory>,
 }
 
 impl Known {
-    pub(crate) fn new(service: Arc<Service>) -> Self {
+    /// Nothing is known yet.
+    pub fn new(service: Arc<Service>) -> Self {
         Self { service, memory: Mutex::new(Memory::new(MOST)) }
     }
 
-    pub(crate) fn note(&self, id: &SandboxId, project: &ProjectId) {
+    /// Remembers whose a sandbox is.
+    pub fn note(&self, id: &SandboxId, project: &ProjectId) {
         self.lock().note(id, project);
     }
 
-    pub(crate) fn forget(&self, id: &SandboxId) {
+    /// It has ended.
+    pub fn forget(&self, id: &SandboxId) {
         self.lock().forget(id);
     }
 
     /// The sandbox of which this is true.
-    pub(crate) fn find(&self, is_it: impl Fn(&SandboxId, &ProjectId) -> bool) -> Option<SandboxId> {
+    pub fn find(&self, is_it: impl Fn(&SandboxId, &ProjectId) -> bool) -> Option<SandboxId> {
         let among = |owned: Vec<Owned>| owned.into_iter().find(|(id, project)| is_it(id, project)).map(|(id, _)| id);
         // Not while others wait for what is remembered.
         let remembered = self.lock().all();
@@ -58,7 +61,7 @@ impl Known {
     }
 
     /// Whose a live sandbox is.
-    pub(crate) async fn project_of(&self, id: &SandboxId) -> Result<Option<ProjectId>, CoreError> {
+    pub async fn project_of(&self, id: &SandboxId) -> Result<Option<ProjectId>, CoreError> {
         let remembered = self.lock().project_of(id);
         if remembered.is_some() {
             return Ok(remembered);
@@ -141,7 +144,7 @@ impl Memory {
 }
 
 /// A caller that has shown no key but something else that is worth as much for one sandbox.
-pub(crate) fn acting_for(project: ProjectId, scope: Scope) -> Caller {
+pub fn acting_for(project: ProjectId, scope: Scope) -> Caller {
     // No key was shown; the audit log is to say so.
     let key: KeyId = "sandboxaccesstoken".parse().expect("a valid id");
     Caller { key, project, scopes: BTreeSet::from([scope]) }
