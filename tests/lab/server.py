@@ -3,6 +3,7 @@
 Needs root, `cargo build -p belljar -p belljar-testkit` and the agent. BELLJAR_PROGRAMS names another directory with what cargo built.
 """
 
+import contextlib
 import json
 import os
 import random
@@ -11,6 +12,7 @@ import socket
 import ssl
 import subprocess
 import sys
+import tempfile
 import time
 import urllib.request
 from pathlib import Path
@@ -60,9 +62,14 @@ class Server:
         config = Path(directory) / "belljar.toml"
         config.write_text(SETTINGS.format(data_dir=self.data_dir, port=self.port, directory=directory, addressing=addressing) + settings)
         agent = os.environ.get("BELLJAR_GUEST", str(ROOT / "target/guest/belljar-guest"))
-        command = [program, "serve", "--config", str(config), "--guest", agent]
-        self.process = subprocess.Popen(command, stdout=self.log.open("wb"), stderr=subprocess.STDOUT)
+        self.command = [program, "serve", "--config", str(config), "--guest", agent]
         self.url = f"{'https' if domain else 'http'}://127.0.0.1:{self.port}"
+        self.faults = []
+        self.start()
+
+    def start(self):
+        """Also again, after its process has ended: it takes over what runs."""
+        self.process = subprocess.Popen(self.command, stdout=self.log.open("ab"), stderr=subprocess.STDOUT)
 
     def trust(self):
         """The names are checked by the SDKs; here the server is asked by its address."""
@@ -107,9 +114,37 @@ class Server:
         kept.mkdir(parents=True, exist_ok=True)
         (kept / f"{name}-server.log").write_text(self.words())
 
+    def make_template(self, name):
+        """From its recipe; at once if nothing that it is made from has changed."""
+        command = [self.command[0], "template", "build", "--shared", name, ROOT / "templates" / f"{name}.toml"]
+        subprocess.run(command, check=True, env={**os.environ, "BELLJAR_URL": self.url, "BELLJAR_API_KEY": self.key})
+
     def stop(self):
         self.process.send_signal(signal.SIGTERM)
         return self.process.wait(timeout=90)
+
+    def end(self):
+        """Stops it, and notes what is not as it should be at the end."""
+        left = [sandbox["id"] for sandbox in self.ask("GET", "/v1/sandboxes?state=running")["sandboxes"]]
+        stopped = self.stop()
+        if left or stopped != 0 or "panicked" in self.words():
+            self.faults.append(f"sandboxes left: {left}; the server ended with {stopped}; the end of its log:\n{self.words()[-3000:]}")
+
+
+@contextlib.contextmanager
+def own_server(name, settings="", domain=None):
+    """A server while something is tried; then its `faults` are known, its log is kept under this name, and nothing is left."""
+    with tempfile.TemporaryDirectory() as directory:
+        server = Server(directory, settings, domain)
+        try:
+            server.wait()
+            yield server
+            server.end()
+        finally:
+            server.process.kill()
+            server.process.wait()
+            server.keep_words(name)
+            recover()
 
 
 def recover():

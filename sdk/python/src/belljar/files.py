@@ -108,9 +108,9 @@ class FileVerbs(Verbs):
 
     @verb
     def list(
-        self, path: GuestPath = ".", *, depth: int = 1, max_entries: int = MOST_ENTRIES, user: Optional[str] = None,
+        self, path: Optional[GuestPath] = None, *, depth: int = 1, max_entries: int = MOST_ENTRIES, user: Optional[str] = None,
     ) -> Plan[List[FileInfo]]:
-        """What a directory holds, down to `depth`."""
+        """What a directory holds, down to `depth`; the user's home when none is named."""
         query = {"depth": depth, "max_entries": max_entries, "user": user}
         return (yield from self._caller.fetch_all(self._ask("GET", path, "list", query=query), FileInfo, "entries"))
 
@@ -158,7 +158,7 @@ class FileVerbs(Verbs):
 
     @stream
     def search(
-        self, path: GuestPath = ".", *, name: Optional[str] = None, content: Optional[str] = None, max_hits: int = 1000, user: Optional[str] = None,
+        self, path: Optional[GuestPath] = None, *, name: Optional[str] = None, content: Optional[str] = None, max_hits: int = 1000, user: Optional[str] = None,
     ) -> Feed[Hit]:
         """Files whose name matches a shell pattern, or lines that hold a text."""
         query = {"name": name, "content": content, "max_hits": max_hits, "user": user}
@@ -175,7 +175,7 @@ class FileVerbs(Verbs):
                 raise refusal(line["problem"])
 
     @watching
-    def watch(self, path: GuestPath = ".", *, recursive: bool = False, user: Optional[str] = None) -> Feed[Change]:
+    def watch(self, path: Optional[GuestPath] = None, *, recursive: bool = False, user: Optional[str] = None) -> Feed[Change]:
         """What happens in a directory from now on. If the connection is lost, what happened meanwhile is not known: that is an error and not passed over."""
         query = {"recursive": recursive, "user": user}
         lines = yield from self._caller.lines(self._ask("GET", path, "watch", query=query, silence=LONGEST_SILENCE))
