@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from typing import Any, AsyncIterator, BinaryIO, Coroutine, Generator, Optional, TypeVar, Union
 
 import httpx
@@ -21,6 +22,8 @@ class AwaitingPerformer:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
+        # What nobody reads any more and nobody closed: where objects die, nothing can be awaited. It is closed at the next step.
+        self.forsaken: deque[Reading] = deque()
         self._http = httpx.AsyncClient(transport=httpx.AsyncHTTPTransport(**transport_options(settings)), **client_options(settings))
         self._beside: set[asyncio.Task[None]] = set()
 
@@ -72,13 +75,14 @@ class AwaitingPerformer:
         await asyncio.gather(*self._beside, return_exceptions=True)
         await self._http.aclose()
 
-    async def let_go(self, held: list[Reading]) -> None:
+    async def let_go(self, held: Union[list[Reading], deque[Reading]]) -> None:
         """Closes what is still being read."""
         while held:
             await held.pop().response.aclose()
 
     async def perform(self, effect: Effect, held: list[Reading]) -> Any:
         """One step."""
+        await self.let_go(self.forsaken)
         if isinstance(effect, Send):
             return await self._whole(await self._open(effect.request))
         if isinstance(effect, Open):
@@ -240,3 +244,6 @@ class AsyncStream(AsyncIterator[T]):
 
     async def __aexit__(self, *_: object) -> None:
         await self.aclose()
+
+    def __del__(self) -> None:
+        self._performer.forsaken.extend(self._held)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import deque
 from typing import Any, BinaryIO, Iterator, Optional, TypeVar, Union
 
 import httpx
@@ -22,6 +23,8 @@ class BlockingPerformer:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
+        # What nobody reads any more and nobody closed. It is closed at the next step: where objects die, locks may be held that closing would wait for.
+        self.forsaken: deque[Reading] = deque()
         self._http = httpx.Client(transport=httpx.HTTPTransport(**transport_options(settings)), **client_options(settings))
 
     def run(self, plan: Plan[T]) -> T:
@@ -67,13 +70,19 @@ class BlockingPerformer:
         """Closes its connections."""
         self._http.close()
 
-    def let_go(self, held: list[Reading]) -> None:
+    def let_go(self, held: Union[list[Reading], deque[Reading]]) -> None:
         """Closes what is still being read."""
         while held:
-            held.pop().response.close()
+            try:
+                reading = held.pop()
+            except IndexError:
+                # Another thread was here first.
+                return
+            reading.response.close()
 
     def perform(self, effect: Effect, held: list[Reading]) -> Any:
         """One step."""
+        self.let_go(self.forsaken)
         if isinstance(effect, Send):
             return self._whole(self._open(effect.request))
         if isinstance(effect, Open):
@@ -195,4 +204,4 @@ class Stream(Iterator[T]):
         self.close()
 
     def __del__(self) -> None:
-        self.close()
+        self._performer.forsaken.extend(self._held)

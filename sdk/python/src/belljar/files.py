@@ -108,7 +108,7 @@ class FileVerbs(Verbs):
 
     @verb
     def list(
-        self, path: Optional[GuestPath] = None, *, depth: int = 1, max_entries: int = MOST_ENTRIES, user: Optional[str] = None,
+        self, path: GuestPath = ".", *, depth: int = 1, max_entries: int = MOST_ENTRIES, user: Optional[str] = None,
     ) -> Plan[List[FileInfo]]:
         """What a directory holds, down to `depth`; the user's home when none is named."""
         query = {"depth": depth, "max_entries": max_entries, "user": user}
@@ -175,7 +175,7 @@ class FileVerbs(Verbs):
                 raise refusal(line["problem"])
 
     @watching
-    def watch(self, path: Optional[GuestPath] = None, *, recursive: bool = False, user: Optional[str] = None) -> Feed[Change]:
+    def watch(self, path: GuestPath, *, recursive: bool = False, user: Optional[str] = None) -> Feed[Change]:
         """What happens in a directory from now on. If the connection is lost, what happened meanwhile is not known: that is an error and not passed over."""
         query = {"recursive": recursive, "user": user}
         lines = yield from self._caller.lines(self._ask("GET", path, "watch", query=query, silence=LONGEST_SILENCE))

@@ -1,0 +1,62 @@
+"""What a client leaves behind when it is killed: nothing. Its sandbox's lease was renewed while it lived, and runs out when it does not.
+
+  lease.py          tries it
+  lease.py HOLD     is the client that is killed
+"""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+from belljar import Belljar
+from lab.checks import check, checked
+
+LEASE = 4
+
+
+def hold():
+    with Belljar() as client, client.create(lease=LEASE) as sandbox:
+        print(sandbox.id, flush=True)
+        signal.pause()
+
+
+def changed(sandbox, what, before):
+    """Waits until it is another; the leases here are seconds long."""
+    for _ in range(600):
+        if what(sandbox.refresh()) != before:
+            return True
+        time.sleep(0.1)
+    return False
+
+
+def main():
+    client = Belljar()
+    holder = subprocess.Popen([sys.executable, __file__, "HOLD"], stdout=subprocess.PIPE, text=True)
+    with client.open(holder.stdout.readline().strip()) as sandbox:
+        # Each renewal puts its end off. Twice longer than the lease, and it is there because somebody renews it.
+        for _ in range(6):
+            check("it is renewed", changed(sandbox, lambda info: info.expires_at, sandbox.info.expires_at))
+        check("it runs", sandbox.info.is_running)
+        os.kill(holder.pid, signal.SIGKILL)
+        holder.wait()
+        check("it ends", changed(sandbox, lambda info: info.has_ended, False))
+        check("because nobody renewed it", sandbox.info.end.cause, "lease-expired")
+
+    left = client.create(lease=LEASE)
+    found = client.open(left.id)
+    del left
+    check("what nobody holds any more ends too", changed(found, lambda info: info.has_ended, False))
+    check("for the same reason", found.info.end.cause, "lease-expired")
+
+    process = client.create(lease=LEASE).start("sleep 1000")
+    holder = client.open(process.sandbox_id)
+    for _ in range(4):
+        check("a process holds its sandbox", changed(holder, lambda info: info.expires_at, holder.info.expires_at))
+    check("which runs", holder.info.is_running)
+    holder.kill()
+    print(f"belljar (Python), leases: {checked()} checks passed")
+
+
+hold() if sys.argv[1:] else main()
