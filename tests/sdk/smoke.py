@@ -59,6 +59,9 @@ def commands(sandbox):
     check("its time is over", sandbox.run("echo begun; sleep 60", timeout=0.5).timed_out)
     failed = raises("a bad end", belljar.CommandFailed, lambda: sandbox.run("echo 'no such thing' >&2; exit 2", check=True))
     check("says what it said", ("no such thing" in str(failed), failed.result.exit_code), (True, 2))
+    pieces = []
+    sandbox.run("echo a; sleep 0.2; echo b >&2", on_output=pieces.append)
+    check("as it comes", [(piece.stream, piece.text) for piece in pieces], [("stdout", "a\n"), ("stderr", "b\n")])
     check("input", sandbox.run("tr a-z A-Z", input="hällo").stdout, "HäLLO")
     big = bytes(range(256)) * 20000
     check("5 MB in and out", sandbox.run("cat", input=big).stdout_bytes == big)

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import base64
 import secrets
-from typing import Any, AsyncIterator, Iterator, Mapping, Optional, Sequence, Union
+from typing import Any, AsyncIterator, Callable, Iterator, Mapping, Optional, Sequence, Union
 
 from .asking import Caller
 from .awaiting import AsyncStream
@@ -15,13 +15,15 @@ from .errors import BelljarError, CommandFailed, Ended, GuestRefused, Misuse, No
 from .lines import LineReader
 from .output import Gathered, Position, follow
 from .plan import Aside, Awaiting, Blocking, Feed, Plan, Send, Verbs, each, stream, verb
-from .process_models import Cleaning, Event, Exit, ProcessInfo, Result, omitted
+from .process_models import Cleaning, Event, Exit, Output, ProcessInfo, Result, omitted
 from .quantities import Duration, Size, as_bytes, as_seconds
 from .request import Request, asking, at
 
 Command = Union[str, Sequence[str]]
 Terminal = tuple[int, int]
 Signal = Union[int, str]
+# Is told of output as it comes.
+Listener = Callable[[Output], object]
 
 # Attached, a process waits for whoever reads it; a detached one must not wait for somebody who never comes.
 KEPT_ATTACHED = 1 << 20
@@ -93,12 +95,14 @@ def signal_request(sandbox: str, process: str, signal: Signal) -> Request:
     return _verb_of(sandbox, process, "POST", "signal", json={"signal": word})
 
 
-def run_to_the_end(caller: Caller, sandbox: str, fields: Mapping[str, Any], input: Optional[bytes], most: int) -> Plan[Result]:
+def run_to_the_end(
+    caller: Caller, sandbox: str, fields: Mapping[str, Any], input: Optional[bytes], most: int, on_output: Optional[Listener],
+) -> Plan[Result]:
     """Starts a process and gathers what it writes to its end, through restarts of the server. Whoever gives up on it ends it."""
     process = str(fields["id"])
     try:
         begun = yield from caller.lines(start_request(sandbox, fields))
-        return (yield from gather(caller, sandbox, process, Position(), most, input, 0, begun))
+        return (yield from gather(caller, sandbox, process, Position(), most, input, 0, begun, on_output))
     except GeneratorExit:
         raise
     except BaseException:
@@ -108,6 +112,7 @@ def run_to_the_end(caller: Caller, sandbox: str, fields: Mapping[str, Any], inpu
 
 def gather(
     caller: Caller, sandbox: str, process: str, position: Position, most: int, input: Optional[bytes], taken: int, begun: Optional[LineReader] = None,
+    on_output: Optional[Listener] = None,
 ) -> Plan[Result]:
     """What it still writes, to its end. Input goes in meanwhile, so that neither waits for the other."""
     gathered = {"stdout": Gathered(most), "stderr": Gathered(most)}
@@ -119,6 +124,8 @@ def gather(
             ends.append(event)
         else:
             gathered[event.stream].take(event)
+            if on_output is not None and isinstance(event, Output):
+                on_output(event)
 
     if input is not None:
         yield Aside(give_input(caller, sandbox, process, taken, input, failures))

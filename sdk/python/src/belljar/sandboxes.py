@@ -18,7 +18,7 @@ from .making import Policy, seconds_or_none
 from .plan import Awaiting, Blocking, Plan, Sleep, Verbs, verb
 from .ports import AsyncPort, Port
 from .process_models import ProcessInfo, Result
-from .processes import KEPT_ATTACHED, KEPT_DETACHED, MOST_OF_A_RESULT, AsyncProcess, Command, Process, Terminal
+from .processes import KEPT_ATTACHED, KEPT_DETACHED, MOST_OF_A_RESULT, AsyncProcess, Command, Listener, Process, Terminal
 from .processes import checked, run_cleaned, run_to_the_end, start_fields, start_request
 from .quantities import Duration, Size, as_bytes, as_seconds, whole_seconds
 from .request import NULL, GuestPath, asking, at, path_fields
@@ -96,12 +96,12 @@ class SandboxVerbs(Verbs, Generic[S, Pr, Po]):
     def run(
         self, command: Command, *, input: Union[None, str, bytes] = None, env: Optional[Mapping[str, str]] = None, cwd: Optional[str] = None,
         user: Optional[str] = None, timeout: Optional[Duration] = None, check: bool = False, max_output: Size = MOST_OF_A_RESULT,
-        escapes: Optional[str] = None, mask: Sequence[str] = (),
+        on_output: Optional[Listener] = None, escapes: Optional[str] = None, mask: Sequence[str] = (),
     ) -> Plan[Result]:
         """Runs a command to its end: a line for the shell, or a list of words.
 
         A restart of the server does not disturb it. Of each stream the first and the last half of `max_output` are kept, and the result says what is missing.
-        With `escapes` (`"strip"` or `"show"`) or `mask` the server takes terminal escapes and the given values out of the output; then the command ends with
+        `on_output` is called with each piece as it comes. With `escapes` (`"strip"` or `"show"`) or `mask` the server takes terminal escapes and the given values out of the output; then the command ends with
         the connection. `timeout` ends the command, and the result says so; `check` makes an error of a bad end.
         """
         data = input.encode() if isinstance(input, str) else input
@@ -110,9 +110,11 @@ class SandboxVerbs(Verbs, Generic[S, Pr, Po]):
         )
         most = as_bytes("max_output", max_output)
         if escapes is not None or mask:
+            if on_output is not None:
+                raise Misuse("on_output", "nothing, because cleaned output comes at the end", on_output)
             result = yield from run_cleaned(self._caller, self.id, fields, data, most, escapes, mask)
         else:
-            result = yield from run_to_the_end(self._caller, self.id, fields, data, most)
+            result = yield from run_to_the_end(self._caller, self.id, fields, data, most, on_output)
         return checked(result, check)
 
     @verb
