@@ -48,6 +48,7 @@ def sandboxes(client):
     check("until it is killed", kept.kill().has_ended)
     answer = client.request("GET", "/v1/sandboxes", query={"metadata": [f"mark:{mark}"]})
     check("anything can be asked", len(answer.json()["sandboxes"]), 1)
+    raises("of this server and no other", belljar.Misuse, lambda: client.request("GET", "http://127.0.0.1:9/v1/whoami"))
 
 
 def commands(sandbox):
@@ -62,6 +63,8 @@ def commands(sandbox):
     pieces = []
     sandbox.run("echo a; sleep 0.2; echo b >&2", on_output=pieces.append)
     check("as it comes", [(piece.stream, piece.text) for piece in pieces], [("stdout", "a\n"), ("stderr", "b\n")])
+    raises("a listener that fails", ZeroDivisionError, lambda: sandbox.run("echo $$; sleep 1000", on_output=lambda piece: 1 / 0))
+    check("ends its command", [each.info.argv for each in sandbox.processes() if each.info.state == "running"], [])
     check("input", sandbox.run("tr a-z A-Z", input="hällo").stdout, "HäLLO")
     big = bytes(range(256)) * 20000
     check("5 MB in and out", sandbox.run("cat", input=big).stdout_bytes == big)

@@ -121,7 +121,7 @@ class AwaitingPerformer:
             async for piece in response.aiter_raw():
                 body += piece
                 if len(body) > MOST_OF_AN_ANSWER:
-                    raise BadAnswer(self._settings.url, f"it has more than {MOST_OF_AN_ANSWER} bytes")
+                    raise BadAnswer(self._settings.url, f"it has more than {MOST_OF_AN_ANSWER} bytes, and a file of that size is for `download`")
         except httpx.HTTPError as error:
             raise failure(self._settings, error, answered=True) from error
         finally:

@@ -12,7 +12,7 @@ from .asking import Caller
 from .audit import AsyncAudit, Audit
 from .awaiting import AwaitingPerformer
 from .blocking import BlockingPerformer
-from .errors import BelljarError, refusal
+from .errors import BelljarError, Misuse, refusal
 from .lease import Leases
 from .making import Mount, Policy, create_fields, limit_fields
 from .metering import AsyncBudgets, Budgets, UsageReport
@@ -150,6 +150,9 @@ class ClientVerbs(Verbs, Generic[S]):
         body: Optional[bytes] = None, repeatable: bool = False,
     ) -> Plan[Answer]:
         """Anything of the API that has no method here. A refusal is the same error as everywhere; `repeatable` says that it may be sent twice."""
+        if not path.startswith("/"):
+            # The key goes to this server and to no other.
+            raise Misuse("path", "a path on this server, which begins with /", path)
         request = asking(method, path, json=json, query=query, headers=headers, body=body, repeatable=repeatable)
         return (yield from self._caller.ask(request))
 

@@ -189,7 +189,7 @@ class verb(Generic[P, T]):
 
     def __init__(self, plan: Callable[Concatenate[Any, P], Plan[T]]) -> None:
         self.plan = plan
-        self.__doc__ = plan.__doc__
+        _name(self, plan)
 
     @overload
     def __get__(self, instance: None, owner: Any) -> verb[P, T]: ...
@@ -208,7 +208,7 @@ class opening(Generic[P, T]):
 
     def __init__(self, plan: Callable[Concatenate[Any, P], Plan[T]]) -> None:
         self.plan = plan
-        self.__doc__ = plan.__doc__
+        _name(self, plan)
 
     @overload
     def __get__(self, instance: None, owner: Any) -> opening[P, T]: ...
@@ -227,7 +227,7 @@ class stream(Generic[P, T]):
 
     def __init__(self, feed: Callable[Concatenate[Any, P], Feed[T]]) -> None:
         self.feed = feed
-        self.__doc__ = feed.__doc__
+        _name(self, feed)
 
     @overload
     def __get__(self, instance: None, owner: Any) -> stream[P, T]: ...
@@ -246,7 +246,7 @@ class watching(Generic[P, T]):
 
     def __init__(self, feed: Callable[Concatenate[Any, P], Feed[T]]) -> None:
         self.feed = feed
-        self.__doc__ = feed.__doc__
+        _name(self, feed)
 
     @overload
     def __get__(self, instance: None, owner: Any) -> watching[P, T]: ...
@@ -260,9 +260,16 @@ class watching(Generic[P, T]):
         return _bound(self.feed, instance, instance._performer.begin)
 
 
+def _name(method: Any, plan: Any) -> None:
+    """So that `help` finds its words."""
+    functools.update_wrapper(method, plan)
+
+
 def _bound(plan: Any, instance: Any, carry_out: Callable[[Any], Any]) -> Any:
-    @functools.wraps(plan)
     def method(*arguments: Any, **named: Any) -> Any:
         return carry_out(plan(instance, *arguments, **named))
 
+    _name(method, plan)
+    # The arguments are shown without `self`.
+    setattr(method, "__wrapped__", functools.partial(plan, instance))
     return method

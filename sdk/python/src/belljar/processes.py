@@ -11,7 +11,7 @@ from typing import Any, AsyncIterator, Callable, Iterator, Mapping, Optional, Se
 from .asking import Caller
 from .awaiting import AsyncStream
 from .blocking import Stream
-from .errors import BelljarError, CommandFailed, Ended, GuestRefused, Misuse, NotFound
+from .errors import BelljarError, CommandFailed, Ended, GuestRefused, Misuse, NotFound, Refused
 from .lines import LineReader
 from .output import Gathered, Position, follow
 from .plan import Aside, Awaiting, Blocking, Feed, Plan, Send, Verbs, each, stream, verb
@@ -103,7 +103,8 @@ def run_to_the_end(
     try:
         begun = yield from caller.lines(start_request(sandbox, fields))
         return (yield from gather(caller, sandbox, process, Position(), most, input, 0, begun, on_output))
-    except GeneratorExit:
+    except (GeneratorExit, Refused):
+        # Given up by nobody, or it never began or is gone.
         raise
     except BaseException:
         yield from kill_quietly(sandbox, process)

@@ -6,7 +6,9 @@ from __future__ import annotations
 
 import socket
 import ssl
-from typing import Any, Union
+from typing import Any, Optional, Union
+from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
 
 import httpx
 
@@ -29,7 +31,8 @@ def client_options(settings: Settings) -> dict[str, Any]:
         "headers": {"x-api-key": settings.key, "user-agent": f"belljar-python/{VERSION}", "accept-encoding": "identity"},
         "timeout": httpx.Timeout(None, connect=CONNECT_SECONDS),
         "follow_redirects": False,
-        "trust_env": not settings.is_local,
+        # No password of a file in the user's home goes along.
+        "trust_env": False,
     }
 
 
@@ -40,7 +43,15 @@ def transport_options(settings: Settings) -> dict[str, Any]:
         if hasattr(socket, name):
             options.append((socket.IPPROTO_TCP, getattr(socket, name), KEEPALIVE_SECONDS))
     limits = httpx.Limits(max_connections=None, max_keepalive_connections=32, keepalive_expiry=30)
-    return {"limits": limits, "socket_options": options, "verify": trust(settings), "trust_env": not settings.is_local}
+    return {"limits": limits, "socket_options": options, "verify": trust(settings), "proxy": proxy_for(settings), "trust_env": False}
+
+
+def proxy_for(settings: Settings) -> Optional[str]:
+    """What the environment says about the way to this server. A transport that is made by hand is not told by httpx."""
+    parts = urlsplit(settings.url)
+    if settings.is_local or proxy_bypass(parts.netloc.rpartition("@")[2]):
+        return None
+    return getproxies().get(parts.scheme)
 
 
 def trust(settings: Settings) -> Union[bool, ssl.SSLContext]:
