@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Mapping, Optional, TypeVar, cast
+from typing import Any, Iterable, Mapping, Optional, TypeVar, cast
 
 from .errors import BadAnswer, BelljarError, Busy, Refused, ServerFault, Unreachable, refusal
 from .lines import LineReader
@@ -105,8 +105,7 @@ class Caller:
         items: Any = cast("dict[str, Any]", data).get(name) if isinstance(data, dict) else None
         if not isinstance(items, list):
             raise BadAnswer(self.url, f"it has no list of {name}")
-        listed: list[Any] = items
-        return listed
+        return list(cast("Iterable[Any]", items))
 
     def pages(self, path: str, query: Query, kind: type[M], name: str) -> Feed[M]:
         """A long list, page by page."""
