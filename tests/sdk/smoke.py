@@ -260,6 +260,9 @@ async def awaiting():
             await asyncio.gather(running, return_exceptions=True)
             check("a command that is given up ends", [p.info.argv for p in await sandbox.processes() if p.info.state == "running"], [])
         check("left, it has ended", sandbox.info.has_ended)
+        one, other = await asyncio.gather(client.create(), asyncio.create_task(client.create()))
+        check("made beside each other", [(await each.refresh()).is_running for each in (one, other)], [True, True])
+        await asyncio.gather(one.kill(), other.kill())
 
 
 def main():

@@ -153,7 +153,7 @@ class ProjectVerbs(Verbs):
     ) -> Plan[Project]:
         """Changes its quota."""
         body = {"quota": quota_fields(sandboxes, cpu, memory, disk)}
-        return (yield from self._caller.fetch(asking("PATCH", at("v1", "projects", name), json=body, repeatable=True), Project))
+        return (yield from self._caller.fetch(asking("PATCH", at("v1", "projects", name), json=body), Project))
 
     @verb
     def remove(self, name: str) -> Plan[None]:

@@ -64,7 +64,7 @@ class FileVerbs(Verbs):
     ) -> Plan[FileInfo]:
         request = self._ask(
             "PUT", path, query={"user": user, "mode": octal(mode), "parents": parents, "offset": offset}, body=body,
-            headers={"if-none-match": "*"} if exclusive else {}, repeatable=not exclusive,
+            headers={"if-none-match": "*"} if exclusive else {},
         )
         return (yield from self._caller.fetch(request, FileInfo))
 
@@ -137,7 +137,7 @@ class FileVerbs(Verbs):
     ) -> Plan[FileInfo]:
         """Changes permissions or owner."""
         body = {**path_fields(path), "mode": octal(mode), "uid": uid, "gid": gid, "user": user}
-        return (yield from self._caller.fetch(self._ask("PATCH", None, json=body, repeatable=True), FileInfo))
+        return (yield from self._caller.fetch(self._ask("PATCH", None, json=body), FileInfo))
 
     @verb
     def get_attribute(self, path: GuestPath, name: str, *, user: Optional[str] = None) -> Plan[bytes]:
@@ -149,7 +149,7 @@ class FileVerbs(Verbs):
     def set_attribute(self, path: GuestPath, name: str, value: bytes, *, user: Optional[str] = None) -> Plan[None]:
         """Sets an extended attribute."""
         body = {"value_base64": base64.b64encode(value).decode()}
-        yield from self._caller.done(self._ask("PUT", path, "xattr", query={"name": name, "user": user}, json=body, repeatable=True))
+        yield from self._caller.done(self._ask("PUT", path, "xattr", query={"name": name, "user": user}, json=body))
 
     @verb
     def remove_attribute(self, path: GuestPath, name: str, *, user: Optional[str] = None) -> Plan[None]:

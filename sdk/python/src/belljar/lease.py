@@ -88,7 +88,8 @@ class Renewals:
 def lease_request(sandbox: str, seconds: int, at_least: bool) -> Request:
     """It ends so long from now; with `at_least`, never sooner than it would have."""
     body = {"seconds": seconds, "at_least": at_least}
-    return asking("POST", at("v1", "sandboxes", sandbox, "lease"), json=body, repeatable=True, silence=30.0)
+    # One that shortens could take back what somebody else set in between.
+    return asking("POST", at("v1", "sandboxes", sandbox, "lease"), json=body, repeatable=at_least, silence=30.0)
 
 
 def keep(caller: Caller, renewals: Renewals, alarm: Alarm) -> Plan[None]:

@@ -75,7 +75,7 @@ class BudgetVerbs(Verbs):
     ) -> Plan[Budget]:
         """Sets one. At the hard limit sandboxes are paused, or ended with `at_limit="kill"`."""
         body = {"subject": subject, "meter": meter, "soft": soft, "hard": hard, "at_limit": at_limit}
-        return (yield from self._caller.fetch(asking("PUT", at("v1", "budgets"), json=body, repeatable=True), Budget))
+        return (yield from self._caller.fetch(asking("PUT", at("v1", "budgets"), json=body), Budget))
 
     @verb
     def remove(self, subject: str, meter: str) -> Plan[None]:

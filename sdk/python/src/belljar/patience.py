@@ -1,6 +1,6 @@
 """What is tried again, and for how long. A restart of the server takes seconds; whoever asks holds on that long and no longer, and only with what cannot be done
-twice by it: requests that certainly had no effect, and those that may be sent again because they read, carry an idempotency key, or name the offset or the end
-state that they are about.
+twice by it: requests that certainly had no effect, and those that the server knows again because they read, end something for good, or carry a key, an id or an
+offset.
 """
 
 from __future__ import annotations

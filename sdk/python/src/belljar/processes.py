@@ -259,7 +259,7 @@ class ProcessVerbs(Verbs):
     def resize(self, columns: int, rows: int) -> Plan[None]:
         """Its terminal has this size now."""
         size = {"columns": columns, "rows": rows}
-        yield from self._caller.done(_verb_of(self.sandbox_id, self.id, "POST", "resize", json=size, repeatable=True))
+        yield from self._caller.done(_verb_of(self.sandbox_id, self.id, "POST", "resize", json=size))
 
     @verb
     def wait(self, timeout: Optional[Duration] = None) -> Plan[Optional[Exit]]:

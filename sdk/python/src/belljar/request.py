@@ -47,7 +47,8 @@ class Request:
     query: Sequence[tuple[str, str]] = ()
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
     body: Body = None
-    # Sent twice it does what it does once: it reads, carries an idempotency key, or says at which offset or to which end state it belongs.
+    # Sent twice it does what it does once, whatever happened in between: it reads, ends something for good, or carries a key, an id or an offset by which the
+    # server knows it again.
     repeatable: bool = False
     # The longest time in which nothing may come; None for as long as it takes.
     silence: Optional[float] = None

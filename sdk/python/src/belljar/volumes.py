@@ -75,7 +75,7 @@ class VolumeVerbs(Verbs):
     def _write(self, which: str, path: str, body: Body, mode: Optional[Mode], parents: bool, exclusive: bool) -> Plan[FileInfo]:
         request = self._files(
             "PUT", which, query={"path": path, "mode": octal(mode), "parents": parents}, body=body,
-            headers={"if-none-match": "*"} if exclusive else {}, repeatable=not exclusive,
+            headers={"if-none-match": "*"} if exclusive else {},
         )
         return (yield from self._caller.fetch(request, FileInfo))
 
@@ -134,7 +134,7 @@ class VolumeVerbs(Verbs):
     ) -> Plan[FileInfo]:
         """Changes permissions or owner of something in the volume."""
         body = {"path": path, "mode": octal(mode), "uid": uid, "gid": gid}
-        return (yield from self._caller.fetch(self._files("PATCH", which, json=body, repeatable=True), FileInfo))
+        return (yield from self._caller.fetch(self._files("PATCH", which, json=body), FileInfo))
 
     @verb
     def remove_file(self, which: str, path: str) -> Plan[None]:
