@@ -32,6 +32,7 @@ def sandboxes(client):
         with client.open(sandbox.id) as again:
             check("it is found again", again.run(["echo", "a  b"]).stdout, "a  b\n")
         check("and goes on when that is left", sandbox.refresh().is_running)
+        check("no terminal was recorded", sandbox.recordings(), [])
         check("what it used", (sandbox.usage().cpu_micros > 0, sandbox.metrics().processes > 0), (True, True))
     check("left, it has ended", (sandbox.info.has_ended, sandbox.info.end.cause), (True, "requested"))
     raises("what has ended runs nothing", belljar.Ended, lambda: sandbox.run("true"))
@@ -236,7 +237,15 @@ def administration(client):
         check("to take away", client.audit.export(Path(place) / "log", project=project.id) > 100)
     client.keys.remove(made.key.id)
     client.projects.remove(project.id)
-    check("templates", "base" in [each.name for each in client.templates.list()])
+    check("templates", ("base" in [each.name for each in client.templates.list()], client.templates.get("base").name), (True, "base"))
+    said = []
+    wrong = raises("a recipe that is none", belljar.Refused, lambda: client.templates.build(f"sdk-{mark}", "nonsense", progress=said.append))
+    check("makes no template", (wrong.status, f"sdk-{mark}" in [each.name for each in client.templates.list()]), (400, False))
+    raises("nor does an archive", belljar.Refused, lambda: client.templates.upload(f"sdk-{mark}", io.BytesIO(b"nonsense")))
+    raises("no such template", belljar.NotFound, lambda: client.templates.remove(f"sdk-{mark}"))
+    hook = client.webhooks.add("https://hooks.example.com/belljar", kinds=["sandbox.ended"])
+    check("a webhook", (hook.secret.startswith("whsec_"), hook.secret in repr(hook), hook.id in [each.id for each in client.webhooks.list()]), (True, False, True))
+    client.webhooks.remove(hook.id)
     check("nothing is removed by asking", client.collect_garbage(dry_run=True).dry_run)
 
 

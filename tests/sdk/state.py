@@ -56,6 +56,10 @@ def carried(client, snapshot, name):
             back = client.snapshots.upload(path, name=name)
             check("and back", (back.kind, client.snapshots.get(name).id), ("filesystem", back.id))
             client.snapshots.remove(back.id)
+        pushed = client.snapshots.push(snapshot)
+        pulled = client.snapshots.pull(pushed.name, rename=f"{name}-pulled")
+        check("pushed and pulled", (pushed.snapshot, pulled.name), (snapshot, f"{name}-pulled"))
+        client.snapshots.remove(pulled.id)
 
 
 def forks(sandbox):

@@ -11,7 +11,7 @@ from typing import Any, AsyncIterator, Callable, Iterator, Mapping, Optional, Se
 from .asking import Caller
 from .awaiting import AsyncStream
 from .blocking import Stream
-from .errors import BelljarError, CommandFailed, Ended, GuestRefused, Misuse, NotFound, Refused
+from .errors import BadAnswer, BelljarError, CommandFailed, Ended, GuestRefused, Misuse, NotFound, Refused
 from .lines import LineReader
 from .output import Gathered, Position, follow
 from .plan import Aside, Awaiting, Blocking, Feed, Plan, Send, Verbs, each, stream, verb
@@ -179,7 +179,7 @@ def run_cleaned(
             omitted(data.get("stderr_omitted")), cleaned[0], cleaned[1], process=str(data["process"]),
         )
     except (KeyError, TypeError, ValueError) as error:
-        raise BelljarError(f"the end of the command could not be read: {error}") from error
+        raise BadAnswer(caller.url, str(error)) from error
 
 
 def _decoded(data: Mapping[str, Any], name: str) -> bytes:
