@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help up down interpreter setup guest program binary build test test-full test-e2b test-daytona conformance-e2b fuzz bench clean
+.PHONY: help up down interpreter setup guest program binary build test test-full test-e2b test-daytona test-sdk conformance-e2b fuzz bench clean
 
 TARGET := x86_64-unknown-linux-gnu
 TARGET_DIR := $(or $(CARGO_TARGET_DIR),target)
@@ -49,6 +49,9 @@ test-e2b: ## our programs with E2B's own SDKs, old and new, against the server t
 
 test-daytona: ## our programs with Daytona's own SDKs, old and new, against the server that runs here
 	@scripts/test-daytona
+
+test-sdk: ## our Python SDK against the server that runs here
+	@scripts/test-sdk
 
 conformance-e2b: ## E2B's own test suites from a checkout: make conformance-e2b SUITES=<checkout>
 	@scripts/conformance-e2b "$(SUITES)"
