@@ -147,7 +147,11 @@ def programs(sandbox):
     other = sandbox.get_preview_link(8001)
     check("it is for one port", fetched(link.url, **{"X-Daytona-Preview-Token": other.token})[0], 401)
     if NEW:
-        check("a signed link", fetched(sandbox.create_signed_preview_url(8000, 60).url), (200, b"page"))
+        signed = sandbox.create_signed_preview_url(8000, 60).url
+        check("a signed link", fetched(signed), (200, b"page"))
+        with urllib.request.urlopen(signed, timeout=30) as answer:
+            remembered = "set-cookie" in answer.headers
+        check("a browser remembers it for a host of its own, and for none that sandboxes share", remembered, "/daytona/preview/" not in signed)
         sandbox.set_public(True)
         check("anybody", fetched(link.url), (200, b"page"))
         sandbox.set_public(False)

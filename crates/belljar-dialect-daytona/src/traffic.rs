@@ -29,11 +29,11 @@ pub(crate) enum Shown {
 }
 
 impl Shown {
-    /// What lets a browser go on without the token in the address. Scripts cannot read it, and no other path is sent it.
-    pub(crate) fn cookie(&self, path: &str, secure: bool) -> Option<HeaderValue> {
+    /// What lets a browser go on without the token in the address. Scripts cannot read it, and no other host is sent it.
+    pub(crate) fn cookie(&self, secure: bool) -> Option<HeaderValue> {
         let Self::InAddress(token) = self else { return None };
         let only = if secure { "; Secure" } else { "" };
-        HeaderValue::try_from(format!("{COOKIE}={token}; Path={path}/; HttpOnly; SameSite=Lax{only}")).ok()
+        HeaderValue::try_from(format!("{COOKIE}={token}; Path=/; HttpOnly; SameSite=Lax{only}")).ok()
     }
 }
 

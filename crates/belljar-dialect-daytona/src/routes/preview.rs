@@ -128,7 +128,8 @@ pub(crate) async fn to_program(
     belljar_http::about_sandbox(request.extensions(), &id);
     let secure = request.extensions().get::<Peer>().is_some_and(|peer| peer.tls);
     let (shown, path) = shown_in(request.headers_mut(), &path);
-    let cookie = shown.cookie(prefix.as_deref().unwrap_or(""), secure);
+    // Ports that share an origin must not share what a browser remembers: a page of one sandbox could read another's with it.
+    let cookie = if prefix.is_none() { shown.cookie(secure) } else { None };
     let (session, until) = match shown {
         Shown::Token(token) | Shown::InAddress(token) => {
             let refused = || ApiError::new(axum::http::StatusCode::UNAUTHORIZED, "the token is not for this port, or it has expired");
