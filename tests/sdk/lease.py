@@ -1,7 +1,8 @@
-"""What a client leaves behind when it is killed: nothing. Its sandbox's lease was renewed while it lived, and runs out when it does not.
+"""What a client leaves behind when it is killed or interrupted: nothing. Its sandbox's lease was renewed while it lived, and runs out when it does not.
 
   lease.py          tries it
   lease.py HOLD     is the client that is killed
+  lease.py RUN      is the client that is interrupted
 """
 
 import concurrent.futures
@@ -21,6 +22,13 @@ def hold():
     with Belljar() as client, client.create(lease=LEASE) as sandbox:
         print(sandbox.id, flush=True)
         signal.pause()
+
+
+def run():
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    with Belljar() as client, client.create() as sandbox:
+        print(sandbox.id, flush=True)
+        sandbox.run("sleep 1000")
 
 
 def changed(sandbox, what, before):
@@ -45,6 +53,15 @@ def killed(client):
         check("because nobody renewed it", sandbox.info.end.cause, "lease-expired")
 
 
+def interrupted(client):
+    runner = subprocess.Popen([sys.executable, __file__, "RUN"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    sandbox = client.open(runner.stdout.readline().strip())
+    check("its command runs", changed(sandbox, lambda _: len(sandbox.processes()), 0))
+    runner.send_signal(signal.SIGINT)
+    check("it is interrupted", "KeyboardInterrupt" in runner.communicate()[1])
+    check("and has ended its sandbox", (sandbox.refresh().has_ended, sandbox.info.end.cause), (True, "requested"))
+
+
 def dropped(client):
     left = client.create(lease=LEASE)
     found = client.open(left.id)
@@ -64,9 +81,9 @@ def held(client):
 
 def main():
     with Belljar() as client, concurrent.futures.ThreadPoolExecutor() as pool:
-        for done in [pool.submit(one, client) for one in (killed, dropped, held)]:
+        for done in [pool.submit(one, client) for one in (killed, interrupted, dropped, held)]:
             done.result()
     print(f"belljar (Python), leases: {checked()} checks passed")
 
 
-hold() if sys.argv[1:] else main()
+{"HOLD": hold, "RUN": run}.get(" ".join(sys.argv[1:]), main)()

@@ -65,7 +65,7 @@ def commands(sandbox):
     sandbox.run("echo a; sleep 0.2; echo b >&2", on_output=pieces.append)
     check("as it comes", [(piece.stream, piece.text) for piece in pieces], [("stdout", "a\n"), ("stderr", "b\n")])
     raises("a listener that fails", ZeroDivisionError, lambda: sandbox.run("echo $$; sleep 1000", on_output=lambda piece: 1 / 0))
-    check("ends its command", [each.info.argv for each in sandbox.processes() if each.info.state == "running"], [])
+    check("ends its command", [each.info.argv for each in sandbox.processes() if each.wait("20s") is None], [])
     check("input", sandbox.run("tr a-z A-Z", input="hällo").stdout, "HäLLO")
     big = bytes(range(256)) * 20000
     check("5 MB in and out", sandbox.run("cat", input=big).stdout_bytes == big)
@@ -267,7 +267,7 @@ async def awaiting():
                 await asyncio.sleep(0.05)
             running.cancel()
             await asyncio.gather(running, return_exceptions=True)
-            check("a command that is given up ends", [p.info.argv for p in await sandbox.processes() if p.info.state == "running"], [])
+            check("a command that is given up ends", [each.info.argv for each in await sandbox.processes() if await each.wait("20s") is None], [])
         check("left, it has ended", sandbox.info.has_ended)
         one, other = await asyncio.gather(client.create(), asyncio.create_task(client.create()))
         check("made beside each other", [(await each.refresh()).is_running for each in (one, other)], [True, True])
