@@ -116,5 +116,3 @@ const sandbox = await sandboxes(daytona)
 for (const part of [commands, sessions, files, terminals]) await part(sandbox)
 await life(daytona, sandbox)
 console.log(`${name} ${version} (JavaScript): ${checked()} checks of the basics`)
-// A client listens for events for as long as it lives.
-process.exit(0)
