@@ -29,11 +29,11 @@ pub(crate) enum Shown {
 }
 
 impl Shown {
-    /// What lets a browser go on without the token in the address. Scripts cannot read it, and no other path is sent it.
-    pub(crate) fn cookie(&self, path: &str, secure: bool) -> Option<HeaderValue> {
+    /// What lets a browser go on without the token in the address. Scripts cannot read it, and no other host is sent it.
+    pub(crate) fn cookie(&self, secure: bool) -> Option<HeaderValue> {
         let Self::InAddress(token) = self else { return None };
         let only = if secure { "; Secure" } else { "" };
-        HeaderValue::try_from(format!("{COOKIE}={token}; Path={path}/; HttpOnly; SameSite=Lax{only}")).ok()
+        HeaderValue::try_from(format!("{COOKIE}={token}; Path=/; HttpOnly; SameSite=Lax{only}")).ok()
     }
 }
 
@@ -111,6 +111,16 @@ fn take_cookie(headers: &mut HeaderMap) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_a_token_in_the_address_becomes_a_cookie() {
+        let cookie = |shown: Shown| shown.cookie(true).map(|cookie| cookie.to_str().unwrap().to_owned());
+        assert_eq!(cookie(Shown::Token("t".to_owned())), None);
+        assert_eq!(cookie(Shown::Nothing), None);
+        let expected = "daytona_preview_token=t; Path=/; HttpOnly; SameSite=Lax; Secure";
+        assert_eq!(cookie(Shown::InAddress("t".to_owned())).as_deref(), Some(expected));
+        assert_eq!(cookie(Shown::InAddress("t\r\nX: y".to_owned())), None);
+    }
 
     #[test]
     fn what_opens_a_port_does_not_reach_the_program() {
