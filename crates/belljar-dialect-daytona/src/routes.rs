@@ -4,6 +4,7 @@ mod code_run;
 mod config;
 mod control;
 mod download;
+mod events;
 mod files;
 mod find;
 mod git;
