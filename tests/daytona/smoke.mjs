@@ -102,8 +102,12 @@ async function terminals(sandbox) {
 
 async function life(daytona, sandbox) {
   await sandbox.fs.uploadFile(Buffer.from('kept'), 'kept.txt')
+  const listener = await daytona.get(sandbox.id)
   await sandbox.stop()
   check('it is stopped', sandbox.state, 'stopped')
+  // Who listens for news is told, sooner or later, without asking about it.
+  for (let turns = 0; isNew && listener.state !== 'stopped' && turns < 5000; turns += 1) await daytona.get(sandbox.id)
+  check('who listens is told', listener.state, isNew ? 'stopped' : 'started')
   await sandbox.start()
   check('it is started', sandbox.state, 'started')
   check('its files are there', (await sandbox.fs.downloadFile('kept.txt')).toString(), 'kept')
@@ -116,5 +120,3 @@ const sandbox = await sandboxes(daytona)
 for (const part of [commands, sessions, files, terminals]) await part(sandbox)
 await life(daytona, sandbox)
 console.log(`${name} ${version} (JavaScript): ${checked()} checks of the basics`)
-// A client listens for events for as long as it lives.
-process.exit(0)

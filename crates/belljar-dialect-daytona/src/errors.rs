@@ -73,7 +73,7 @@ impl ApiError {
 }
 
 impl IntoResponse for ApiError {
-    /// The body is for whoever is not behind [`shape`], which writes it anew.
+    /// The body is for whoever is not behind [`shape()`], which writes it anew.
     fn into_response(self) -> Response {
         let mut response = (self.status, Json(serde_json::json!({ "message": self.message }))).into_response();
         if let Some(after) = self.retry_after {

@@ -4,6 +4,7 @@ mod code_run;
 mod config;
 mod control;
 mod download;
+mod events;
 mod files;
 mod find;
 mod git;
@@ -30,7 +31,7 @@ mod volumes;
 use std::sync::Arc;
 
 use axum::extract::{RawPathParams, Request, State};
-use axum::http::{Method, header};
+use axum::http::header;
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::{RequestExt, Router};
@@ -59,10 +60,6 @@ pub fn router(state: DaytonaState) -> Router {
 }
 
 async fn authenticate(State(state): State<DaytonaState>, mut request: Request, next: Next) -> Response {
-    // Browsers ask without a key whether they may ask with one.
-    if request.method() == Method::OPTIONS {
-        return next.run(request).await;
-    }
     let who = match state.gate.admit(request.headers()).await {
         Ok(who) => who,
         Err(problem) => match by_link(&state, &mut request).await {

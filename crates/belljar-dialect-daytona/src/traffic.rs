@@ -113,6 +113,16 @@ mod tests {
     use super::*;
 
     #[test]
+    fn only_a_token_in_the_address_becomes_a_cookie() {
+        let cookie = |shown: Shown| shown.cookie(true).map(|cookie| cookie.to_str().unwrap().to_owned());
+        assert_eq!(cookie(Shown::Token("t".to_owned())), None);
+        assert_eq!(cookie(Shown::Nothing), None);
+        let expected = "daytona_preview_token=t; Path=/; HttpOnly; SameSite=Lax; Secure";
+        assert_eq!(cookie(Shown::InAddress("t".to_owned())).as_deref(), Some(expected));
+        assert_eq!(cookie(Shown::InAddress("t\r\nX: y".to_owned())), None);
+    }
+
+    #[test]
     fn what_opens_a_port_does_not_reach_the_program() {
         let headers = |pairs: &[(&'static str, &str)]| -> HeaderMap {
             pairs.iter().map(|(name, value)| (HeaderName::from_static(name), value.parse().unwrap())).collect()

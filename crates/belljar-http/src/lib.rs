@@ -58,4 +58,4 @@ pub use problem::{Problem, ProblemBody};
 pub use proxy::{Forwarded, forward};
 pub use request_id::RequestId;
 pub use serve::{Peer, ServeLimits, Server};
-pub use turns::{Turns, Whose};
+pub use turns::{Mine, Place, Turns, Whose};

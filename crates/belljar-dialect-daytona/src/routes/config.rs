@@ -2,11 +2,11 @@
 
 use axum::extract::State;
 use axum::http::{Extensions, HeaderMap, Uri};
-use axum::routing::{any, get};
+use axum::routing::get;
 use axum::{Json, Router};
 use belljar_http::origin;
 
-use super::{API_PATH, TOOLBOX_PATH, unsupported};
+use super::{API_PATH, TOOLBOX_PATH, events};
 use crate::errors::ApiError;
 use crate::state::DaytonaState;
 use crate::translate::DAEMON_VERSION;
@@ -18,8 +18,7 @@ pub(super) fn router() -> Router<DaytonaState> {
     Router::new()
         .route("/config", get(config))
         .route("/health", get(|| async { Json(serde_json::json!({ "status": "ok" })) }))
-        // Clients look here for news of sandboxes, and ask for them instead when there are none.
-        .route("/socket.io/", any(unsupported::events))
+        .route("/socket.io/", get(events::connect))
 }
 
 async fn config(

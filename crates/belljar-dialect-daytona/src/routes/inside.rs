@@ -7,13 +7,16 @@ use axum::extract::{FromRequestParts, Path};
 use axum::http::request::Parts;
 use belljar_core::{GuestError, Lease, Session};
 use belljar_http::clean_path;
-use belljar_types::{GuestPath, ProcessSpec, Timestamp, UserName};
+use belljar_types::{GuestPath, ProcessId, ProcessSpec, Timestamp, UserName};
 
 use super::find::{Found, number};
 use super::sandboxes::Answer;
 use crate::errors::{ApiError, of_guest};
 use crate::state::DaytonaState;
 use crate::translate::{guest_path, user_of};
+
+/// No process has this name: the queue is for what is not there yet.
+const MAKING: &str = "daytona-making";
 
 /// A sandbox that runs.
 pub(super) struct Inside {
@@ -48,6 +51,12 @@ impl Inside {
     /// A path of a request: what is relative begins where processes do.
     pub(super) fn path(&self, text: &str) -> Answer<GuestPath> {
         guest_path(text, self.session.sandbox().spec.defaults.workdir.as_deref())
+    }
+
+    /// A place in the queue of those who make something in the sandbox that is to have a name of its own: two who ask at once must not both get it.
+    pub(super) fn making(&self) -> belljar_http::Place<'_> {
+        let nobody: ProcessId = MAKING.parse().expect("a valid id");
+        self.state.turns.place((self.session.sandbox().id.clone(), nobody))
     }
 
     pub(super) fn user(&self) -> Option<&UserName> {

@@ -128,7 +128,7 @@ pub(crate) async fn to_program(
     belljar_http::about_sandbox(request.extensions(), &id);
     let secure = request.extensions().get::<Peer>().is_some_and(|peer| peer.tls);
     let (shown, path) = shown_in(request.headers_mut(), &path);
-    // Ports that share an origin must not share what a browser remembers: a page of one sandbox could read another's with it.
+    // By path all sandboxes are one place to a browser: a page of one must not be let in at another by what the browser keeps.
     let cookie = if prefix.is_none() { shown.cookie(secure) } else { None };
     let (session, until) = match shown {
         Shown::Token(token) | Shown::InAddress(token) => {

@@ -79,6 +79,8 @@ pub(super) fn command_dto(info: &ProcessInfo) -> CommandDto {
 /// `POST /process/session`.
 pub(super) async fn create(inside: Inside, JsonBody(new): JsonBody<NewSession>) -> Answer<StatusCode> {
     let id = checked(&new.session_id)?;
+    let place = inside.making();
+    let _mine = place.mine().await;
     match find(&inside, id).await {
         Ok(_) => return Err(ApiError::conflict("session already exists")),
         Err(error) if error.status() == StatusCode::NOT_FOUND => {}

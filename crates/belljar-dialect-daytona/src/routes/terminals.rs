@@ -30,7 +30,7 @@ const USUAL: PtySize = PtySize { columns: 80, rows: 24 };
 const EXIT_CONTROL: &str = "X-Daytona-Pty-Exit-Control";
 /// What carries the environment of a new terminal.
 const ENVIRONMENT: &str = "X-Daytona-Pty-Envs~";
-/// Of more than this many the rest are told as usual ones.
+/// Of more than this many some are told as usual ones.
 const MOST: usize = 10_000;
 
 /// What was said about a terminal.
@@ -52,9 +52,12 @@ impl Terminals {
 
     fn note(&self, sandbox: &SandboxId, id: &ProcessId, said: Said) {
         let mut all = self.lock();
-        if all.len() < MOST {
-            all.insert((sandbox.clone(), id.clone()), said);
+        if all.len() >= MOST
+            && let Some(one) = all.keys().next().cloned()
+        {
+            all.remove(&one);
         }
+        all.insert((sandbox.clone(), id.clone()), said);
     }
 
     /// All processes of a sandbox have ended.
@@ -84,6 +87,8 @@ async fn start(inside: &Inside, new: NewTerminal) -> Answer<(ProcessInfo, Output
     if !(1..=LONGEST_ID).contains(&new.id.len()) {
         return Err(ApiError::bad_request(format!("session ID must be 1 to {LONGEST_ID} bytes")));
     }
+    let place = inside.making();
+    let _mine = place.mine().await;
     match find(inside, &new.id).await {
         Ok(_) => {
             let id = escape_untrusted(new.id.as_bytes());
@@ -94,13 +99,13 @@ async fn start(inside: &Inside, new: NewTerminal) -> Answer<(ProcessInfo, Output
     }
     let size = size(new.cols, new.rows)?;
     let cwd = new.cwd.filter(|cwd| !cwd.is_empty());
-    let place = cwd.as_deref().map(|cwd| inside.path(cwd)).transpose()?;
+    let directory = cwd.as_deref().map(|cwd| inside.path(cwd)).transpose()?;
     let mut envs = new.envs.unwrap_or_default();
     envs.entry("TERM".to_owned()).or_insert_with(|| "xterm-256color".to_owned());
     let tag = format!("{TERMINAL}{}", new.id);
     let spec = |shell: &str| ProcessSpec {
         pty: Some(size),
-        cwd: place.clone(),
+        cwd: directory.clone(),
         tag: Some(tag.clone()),
         ..inside.process([shell, "-l"], envs.clone())
     };

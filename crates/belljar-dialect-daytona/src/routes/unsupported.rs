@@ -42,10 +42,6 @@ pub(super) async fn toolbox(request: Request) -> ApiError {
     answer(&request, &TOOLBOX)
 }
 
-pub(super) async fn events() -> ApiError {
-    ApiError::unsupported("a stream of events (clients ask for the state of a sandbox instead)")
-}
-
 fn answer(request: &Request, known: &[(&str, &str)]) -> ApiError {
     let path = request.uri().path();
     let is_part = |(part, _): &&(&str, &str)| path.split('/').any(|one| one == *part);

@@ -59,6 +59,11 @@ pub(crate) fn sandbox_dto(sandbox: &Sandbox, links: &Links) -> SandboxDto {
     }
 }
 
+/// Where it is in its life, in Daytona's word.
+pub(crate) fn state_of(sandbox: &Sandbox) -> &'static str {
+    states(sandbox).0
+}
+
 /// Where it is in its life, and where it is going.
 fn states(sandbox: &Sandbox) -> (&'static str, &'static str) {
     // What stopped has its files alone; what is paused has its processes as well.
