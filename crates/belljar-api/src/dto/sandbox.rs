@@ -213,7 +213,7 @@ pub(crate) struct SandboxView {
     pub(crate) execution: String,
     /// What it may use.
     pub(crate) limits: LimitsView,
-    /// `none` or `open`.
+    /// `none`, `open`, or `filtered`: what its policy says.
     #[schema(example = "none")]
     pub(crate) network: &'static str,
     /// What it may do, after its project, its template and the request have narrowed each other.

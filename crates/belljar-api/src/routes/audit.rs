@@ -38,6 +38,10 @@ pub(crate) async fn read(
         let last = translate::bounded("last", params.last, 0, 0, 1000)?;
         let end = state.service.audit_checkpoint(&caller, project.as_ref()).await?.map_or(0, |checkpoint| checkpoint.sequence);
         query.after = end.saturating_sub(last.into());
+        if last > 0 {
+            // What is written between the two looks comes with the next page.
+            query.limit = query.limit.min(last as usize);
+        }
     }
     let page = state.service.audit(&caller, project.as_ref(), &query, Duration::from_secs(wait.into())).await?;
     Ok(Json(list(&page)))
