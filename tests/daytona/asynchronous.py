@@ -9,7 +9,7 @@ from importlib.metadata import version
 
 from daytona import AsyncDaytona, CreateSandboxFromSnapshotParams, DaytonaNotFoundError, SessionExecuteRequest
 
-from checks import check, checked
+from lab.checks import check, checked
 
 
 async def use(daytona):

@@ -7,7 +7,7 @@ from importlib.metadata import version
 
 from daytona import CreateSandboxFromSnapshotParams, Daytona, DaytonaError
 
-from checks import check, checked, raises
+from lab.checks import check, checked, raises
 
 
 def main():

@@ -15,7 +15,7 @@ from importlib.metadata import version
 from daytona import CreateSandboxFromSnapshotParams, Daytona, DaytonaError, DaytonaNotFoundError, VolumeMount
 from daytona.common.pty import PtySize
 
-from checks import check, checked, raises
+from lab.checks import check, checked, raises
 
 NEW = tuple(int(part) for part in version("daytona").split(".")) >= (0, 200, 0)
 

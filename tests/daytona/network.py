@@ -7,7 +7,7 @@ from importlib.metadata import version
 
 from daytona import CreateSandboxFromSnapshotParams, Daytona
 
-from checks import check, checked
+from lab.checks import check, checked
 
 
 # Two servers, each by its name and its address.

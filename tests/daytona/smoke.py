@@ -16,7 +16,7 @@ except ImportError:
     from daytona.common.filesystem import FileDownloadRequest
 from daytona import DaytonaNotFoundError
 
-from checks import check, checked, raises
+from lab.checks import check, checked, raises
 
 VERSION = tuple(int(part) for part in version("daytona").split("."))
 # Newer SDKs know what went wrong, older ones know that something did.

@@ -10,7 +10,7 @@ import time
 from e2b import NotFoundException, TimeoutException
 from e2b_code_interpreter import Sandbox
 
-from checks import check, checked, raises
+from lab.checks import check, checked, raises
 
 VERSION = importlib.metadata.version("e2b-code-interpreter")
 

@@ -9,7 +9,7 @@ import uuid
 import e2b
 from e2b import ALL_TRAFFIC, Sandbox
 
-from checks import check, checked, raises
+from lab.checks import check, checked, raises
 
 API, OTHER = "203.0.113.10", "203.0.113.20"
 

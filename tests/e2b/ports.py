@@ -15,7 +15,7 @@ import urllib.request
 
 from e2b import Sandbox
 
-from checks import check, checked
+from lab.checks import check, checked
 
 PORT = 8000
 # Listens on loopback alone, answers with the path and the Host it was asked for, and speaks as much of WebSocket as it takes to say a word back.

@@ -12,7 +12,7 @@ import uuid
 import e2b
 from e2b import CommandExitException, FilesystemEventType, NotFoundException, Sandbox, TimeoutException
 
-from checks import check, checked, raises
+from lab.checks import check, checked, raises
 
 
 def sandboxes():

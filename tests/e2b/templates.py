@@ -10,7 +10,7 @@ import uuid
 
 from e2b import BuildException, Sandbox, Template, wait_for_port
 
-from checks import check, checked
+from lab.checks import check, checked
 
 
 def fails(what, build):

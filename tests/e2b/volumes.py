@@ -9,7 +9,7 @@ import uuid
 from e2b import NotFoundException, Sandbox, Volume
 from e2b.exceptions import VolumeException, VolumeNotFoundException
 
-from checks import check, checked, raises
+from lab.checks import check, checked, raises
 
 
 def control_plane(name):

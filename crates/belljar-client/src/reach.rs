@@ -53,6 +53,7 @@ impl Client {
         let url = below(&format!("{base}/v1/sandboxes/{sandbox}/ports/{port}/proxy"), target)?;
         let mut request = reqwest::Request::new(method, url);
         *request.headers_mut() = headers;
+        self.show_key(request.headers_mut());
         *request.body_mut() = Some(body);
         let sent = self.http.execute(request).await;
         let response = sent.map_err(|source| ClientError::Unreachable { url: base.to_owned(), source: source.without_url() })?;

@@ -57,12 +57,13 @@ impl Gate {
     }
 }
 
-pub(crate) fn unauthorized(detail: &str) -> Problem {
+/// The answer to whoever shows no key, or a wrong one.
+pub fn unauthorized(detail: &str) -> Problem {
     Problem::new(StatusCode::UNAUTHORIZED, "unauthorized", detail)
 }
 
 /// The key in these headers, if there is one in either place.
-pub(crate) fn presented_key(headers: &HeaderMap) -> Option<&str> {
+pub fn presented_key(headers: &HeaderMap) -> Option<&str> {
     let bearer = headers.get(header::AUTHORIZATION).and_then(|value| {
         let (scheme, key) = value.to_str().ok()?.split_once(' ')?;
         scheme.eq_ignore_ascii_case("bearer").then_some(key.trim())

@@ -37,7 +37,7 @@ mod tls;
 mod turns;
 
 pub use accounts::{group_number, user_numbers};
-pub use auth::{Authenticated, Gate, KEY_HEADER};
+pub use auth::{Authenticated, Gate, KEY_HEADER, presented_key, unauthorized};
 pub use bucket::{Buckets, Rate};
 pub use extract::{JsonBody, OptionalJson, PathOf, QueryOf, Timed, content_type_is, read_limited};
 pub use file_bytes::at_most;

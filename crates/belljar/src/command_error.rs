@@ -54,6 +54,12 @@ pub(crate) enum CommandError {
     /// The record of what happened is not as it was written.
     #[error("the audit log is damaged: {}", faults.join("; "))]
     AuditDamaged { faults: Vec<String> },
+    /// An agent could not be served.
+    #[error(transparent)]
+    Serving(#[from] belljar_mcp::ServeError),
+    /// Nothing could be listened on.
+    #[error(transparent)]
+    Listening(#[from] belljar_http::ListenError),
     /// The output is no longer wanted.
     #[error(transparent)]
     Silent(#[from] Silent),

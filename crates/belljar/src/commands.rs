@@ -23,6 +23,7 @@ mod kill;
 mod lease;
 mod logs;
 mod ls;
+mod mcp;
 mod metrics;
 mod pause;
 mod policy;
@@ -54,6 +55,7 @@ pub(crate) enum Command {
     Show(show::Arguments),
     Exec(exec::Arguments),
     Code(Box<code::Arguments>),
+    Mcp(Box<mcp::Arguments>),
     Shell(shell::Arguments),
     Cp(cp::Arguments),
     Logs(logs::Arguments),
@@ -98,6 +100,7 @@ pub(crate) async fn run(command: Command) -> ExitCode {
         Command::Exec(arguments) => return code_of(exec::run(arguments).await),
         Command::Code(arguments) => return code_of(code::run(*arguments).await),
         Command::Shell(arguments) => return code_of(shell::run(arguments).await),
+        Command::Mcp(arguments) => mcp::run(*arguments).await,
         Command::Env(arguments) => env::run(&arguments),
         Command::Create(arguments) => create::run(arguments).await,
         Command::Ls(arguments) => ls::run(arguments).await,

@@ -32,11 +32,20 @@ pub(crate) struct Remote {
 impl Remote {
     /// A client for this server and key.
     pub(crate) fn client(&self) -> Result<Client, CommandError> {
+        self.client_for(Some(self.key()?))
+    }
+
+    /// A client for this server and whoever brings a key.
+    pub(crate) fn keyless(&self) -> Result<Client, CommandError> {
+        self.client_for(None)
+    }
+
+    fn client_for(&self, key: Option<Secret<String>>) -> Result<Client, CommandError> {
         let read = |path: &PathBuf| std::fs::read(path).map_err(CommandError::file("read", path));
         let ca_file = self.ca_file.clone().or_else(|| variable("BELLJAR_CA_FILE").map(PathBuf::from));
         let certificate = ca_file.as_ref().map(read).transpose()?;
         let url = self.url.clone().or_else(|| variable("BELLJAR_URL")).unwrap_or_else(|| DEFAULT_URL.to_owned());
-        let connection = Connection { url, key: Some(self.key()?), certificate };
+        let connection = Connection { url, key, certificate };
         Client::new(&connection).map_err(CommandError::asked("connect to the server"))
     }
 

@@ -34,6 +34,7 @@ fn may_use(short_name: &str) -> Option<&'static [&'static str]> {
         "sinks" => &["types", "ports", "linux", "audit", "webhook"],
         "bucket" => &[],
         "client" => &["types"],
+        "mcp" => &["types", "client", "output"],
         "guard" => &["types", "linux"],
         "egress" => &["types", "ports", "policy", "linux"],
         "belljar" | "testkit" => ALL,
