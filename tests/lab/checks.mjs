@@ -1,4 +1,4 @@
-// How programs with vendors' SDKs check: the first difference ends them with status 1, and at the end they tell how much was checked.
+// How the programs beside this one check: the first difference ends them with status 1, and at the end they tell how much was checked.
 
 import { isDeepStrictEqual } from 'node:util'
 

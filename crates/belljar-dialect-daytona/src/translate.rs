@@ -1,5 +1,6 @@
 //! Between Daytona's words and Belljar's, without I/O.
 
+mod exit;
 mod file;
 mod list;
 mod marks;
@@ -9,6 +10,7 @@ mod request;
 mod sandbox;
 mod volume;
 
+pub(crate) use exit::exit_code;
 pub(crate) use file::file_info;
 pub(crate) use list::{listed_states, read_labels, read_list_query};
 pub(crate) use marks::{Marks, check_labels, labels, name_filter, name_of, named};

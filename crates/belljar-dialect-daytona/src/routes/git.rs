@@ -55,7 +55,7 @@ impl<'a> Repository<'a> {
     /// Runs git and gives back what it wrote.
     async fn git(&self, arguments: &[&str]) -> Answer<String> {
         let ran = self.run(arguments).await?;
-        if ran.code() == 0 { Ok(ran.only(StreamKind::Stdout)) } else { Err(parsing::refusal(&ran.only(StreamKind::Stderr))) }
+        if ran.code() == 0 { Ok(ran.said.only(StreamKind::Stdout)) } else { Err(parsing::refusal(&ran.said.only(StreamKind::Stderr))) }
     }
 
     async fn run(&self, arguments: &[&str]) -> Answer<Ran> {

@@ -46,7 +46,7 @@ pub(super) async fn answer(inside: &Inside, ran: Result<Ran, NotRun>) -> Answer<
     match ran {
         Ok(ran) => {
             let ran = ran.in_time()?;
-            Ok(Json(Executed { exit_code: ran.code(), result: ran.text() }))
+            Ok(Json(Executed { exit_code: ran.code(), result: ran.said.text() }))
         }
         Err(error) => Err(error.told(inside).await),
     }

@@ -4,16 +4,16 @@ use std::time::Duration;
 
 use axum::http::StatusCode;
 use belljar_core::{GuestError, OutputStream, Session};
-use belljar_types::{ExitStatus, KillCause, OutputEvent, ProcessId, ProcessInfo, ProcessSpec, Signal, StreamKind, Termination};
+use belljar_types::{ExitStatus, KillCause, OutputEvent, ProcessId, ProcessInfo, ProcessSpec, Signal};
 use bytes::Bytes;
 use futures_util::StreamExt;
 
 use super::inside::Inside;
 use super::sandboxes::Answer;
 use crate::errors::{ApiError, is_no_such_file};
+use crate::stream::{MOST_OUTPUT, Mixed};
+use crate::translate::exit_code;
 
-/// The most that is kept of what one program says.
-pub(super) const MOST_OUTPUT: usize = 32 << 20;
 /// Input is written in pieces of this size.
 const PIECE: usize = 256 << 10;
 /// What runs commands, and what does where that is not there.
@@ -21,7 +21,7 @@ const SHELLS: [&str; 2] = ["/bin/bash", "/bin/sh"];
 
 /// What a program came to.
 pub(super) struct Ran {
-    pub(super) pieces: Vec<(StreamKind, Bytes)>,
+    pub(super) said: Mixed,
     pub(super) exit: ExitStatus,
 }
 
@@ -59,20 +59,6 @@ impl Ran {
         exit_code(&self.exit)
     }
 
-    /// Everything it said, in the order it was said in.
-    pub(super) fn text(&self) -> String {
-        self.bytes(|_| true)
-    }
-
-    pub(super) fn only(&self, kind: StreamKind) -> String {
-        self.bytes(|of| of == kind)
-    }
-
-    fn bytes(&self, takes: impl Fn(StreamKind) -> bool) -> String {
-        let taken: Vec<&[u8]> = self.pieces.iter().filter(|(kind, _)| takes(*kind)).map(|(_, bytes)| bytes.as_ref()).collect();
-        String::from_utf8_lossy(&taken.concat()).into_owned()
-    }
-
     /// Refuses what ran out of time.
     pub(super) fn in_time(self) -> Answer<Self> {
         if self.exit.cause == Some(KillCause::Deadline) {
@@ -80,13 +66,6 @@ impl Ran {
             return Err(error.with_code("PROCESS_EXECUTION_TIMEOUT"));
         }
         Ok(self)
-    }
-}
-
-pub(super) fn exit_code(exit: &ExitStatus) -> i32 {
-    match exit.termination {
-        Termination::Exited(code) => code,
-        Termination::Signaled(signal) => 128 + i32::from(signal),
     }
 }
 
@@ -138,20 +117,17 @@ async fn feed(session: &Session, id: &ProcessId, mut input: Bytes) {
 }
 
 async fn collect(session: &Session, id: &ProcessId, mut output: OutputStream) -> Result<Ran, NotRun> {
-    let (mut pieces, mut kept) = (Vec::new(), 0_usize);
+    let mut said = Mixed::default();
     while let Some(event) = output.next().await {
         match event? {
-            OutputEvent::Data { stream, bytes, .. } => {
-                kept += bytes.len();
-                if kept > MOST_OUTPUT {
-                    // Nobody will hear it: it is not to go on for nothing.
-                    let _ = session.signal(id, Signal::KILL).await;
-                    return Err(NotRun::TooMuch);
-                }
-                pieces.push((stream, bytes));
+            OutputEvent::Data { stream, bytes, .. } if !said.push(stream, &bytes) => {
+                // Nobody will hear it: it is not to go on for nothing.
+                let _ = session.signal(id, Signal::KILL).await;
+                return Err(NotRun::TooMuch);
             }
+            OutputEvent::Data { .. } => {}
             OutputEvent::Gap { from, to, .. } => return Err(NotRun::Gap { from, to }),
-            OutputEvent::Exit(exit) => return Ok(Ran { pieces, exit }),
+            OutputEvent::Exit(exit) => return Ok(Ran { said, exit }),
         }
     }
     let cut = std::io::Error::from(std::io::ErrorKind::UnexpectedEof);

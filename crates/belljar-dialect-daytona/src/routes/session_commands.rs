@@ -18,7 +18,6 @@ use super::session_logs::Reading;
 use super::sessions::{Shell, command_dto, commands, directory, find, tag_of_commands};
 use crate::dto::{CommandDto, Input, SessionExecute, SessionExecuted};
 use crate::errors::ApiError;
-use crate::stream::marked;
 
 /// Makes the pipes, says so with one byte, and lets through what the command says and is told until it has ended; then it ends as the command did.
 /// Whoever reads its output passes over that first byte. Its input has a number of its own there: what a shell runs in the background has none.
@@ -70,13 +69,8 @@ pub(super) async fn execute(
         Err(error) => return Err(error.told(&inside).await),
     };
     let reading = Reading::of(&headers);
-    let (stdout, stderr) = (ran.only(StreamKind::Stdout), ran.only(StreamKind::Stderr));
-    let both = if reading.is_marked() {
-        let all: Vec<u8> = ran.pieces.iter().flat_map(|(kind, bytes)| marked(*kind, bytes)).collect();
-        String::from_utf8_lossy(&all).into_owned()
-    } else {
-        ran.text()
-    };
+    let (stdout, stderr) = (ran.said.only(StreamKind::Stdout), ran.said.only(StreamKind::Stderr));
+    let both = if reading.is_marked() { ran.said.marked() } else { ran.said.text() };
     let split = reading.is_split();
     let done = SessionExecuted {
         cmd_id,
@@ -149,7 +143,7 @@ pub(super) async fn input(
 ) -> Answer<StatusCode> {
     let relay = command(&inside, &session, &id).await?;
     if let Some(exit) = &relay.exit {
-        let code = super::run::exit_code(exit);
+        let code = crate::translate::exit_code(exit);
         let error = ApiError::new(StatusCode::GONE, format!("command has already completed with exit code {code}"));
         return Err(error.with_code("COMMAND_ALREADY_COMPLETED"));
     }

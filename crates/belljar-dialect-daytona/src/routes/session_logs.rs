@@ -11,15 +11,13 @@ use axum::http::HeaderMap;
 use axum::response::{IntoResponse, Response};
 use belljar_core::{OutputStream, Session};
 use belljar_types::{Offsets, OutputEvent, ProcessInfo, StreamKind};
-use bytes::Bytes;
 use futures_util::{SinkExt, StreamExt};
 
 use super::inside::Inside;
-use super::run::MOST_OUTPUT;
 use super::sandboxes::Answer;
 use super::session_commands::{READY, command};
 use crate::dto::Logs;
-use crate::stream::{Closing, accept, close, marked};
+use crate::stream::{Closing, Mixed, accept, close, marked};
 
 /// From this version on clients are told the outputs apart.
 const TOLD_APART: (u32, u32) = (0, 167);
@@ -75,38 +73,33 @@ pub(super) async fn logs(
         let (asked, _) = accept(asked, &headers)?;
         return Ok(asked.on_upgrade(move |socket| follow(socket, inside.session, output, reading)));
     }
-    let pieces = so_far(&inside, &relay, output).await?;
-    let both: Vec<u8> =
-        pieces.iter().flat_map(|(kind, bytes)| if reading.is_marked() { marked(*kind, bytes) } else { bytes.to_vec() }).collect();
-    let output = String::from_utf8_lossy(&both).into_owned();
+    let said = so_far(&inside, &relay, output).await?;
+    let output = if reading.is_marked() { said.marked() } else { said.text() };
     if !reading.is_split() {
         return Ok(output.into_response());
     }
-    let only = |wanted: StreamKind| {
-        let taken: Vec<&[u8]> = pieces.iter().filter(|(kind, _)| *kind == wanted).map(|(_, bytes)| bytes.as_ref()).collect();
-        String::from_utf8_lossy(&taken.concat()).into_owned()
-    };
-    Ok(Json(Logs { output, stdout: only(StreamKind::Stdout), stderr: only(StreamKind::Stderr) }).into_response())
+    Ok(Json(Logs { output, stdout: said.only(StreamKind::Stdout), stderr: said.only(StreamKind::Stderr) }).into_response())
 }
 
 /// What was written when it was looked at; nothing is waited for.
-async fn so_far(inside: &Inside, relay: &ProcessInfo, mut output: OutputStream) -> Answer<Vec<(StreamKind, Bytes)>> {
-    let (mut pieces, mut kept) = (Vec::new(), 0);
+async fn so_far(inside: &Inside, relay: &ProcessInfo, mut output: OutputStream) -> Answer<Mixed> {
+    let mut said = Mixed::default();
     let (mut stdout, mut stderr) = (READY.min(relay.written.stdout), 0);
-    while (stdout < relay.written.stdout || stderr < relay.written.stderr) && kept < MOST_OUTPUT {
+    while stdout < relay.written.stdout || stderr < relay.written.stderr {
         let Some(event) = output.next().await else { break };
         match inside.done(event).await? {
             OutputEvent::Data { stream, offset, bytes } => {
                 let end = offset.saturating_add(bytes.len() as u64);
                 *(if stream == StreamKind::Stdout { &mut stdout } else { &mut stderr }) = end;
-                kept += bytes.len();
-                pieces.push((stream, bytes));
+                if !said.push(stream, &bytes) {
+                    break;
+                }
             }
             OutputEvent::Gap { stream, to, .. } => *(if stream == StreamKind::Stdout { &mut stdout } else { &mut stderr }) = to,
             OutputEvent::Exit(_) => break,
         }
     }
-    Ok(pieces)
+    Ok(said)
 }
 
 async fn follow(socket: WebSocket, session: Session, mut output: OutputStream, reading: Reading) {

@@ -17,10 +17,11 @@ use belljar_http::JsonBody;
 use belljar_types::{ProcessId, ProcessInfo, ProcessSpec, Signal, escape_untrusted};
 
 use super::inside::Inside;
-use super::run::{exit_code, start_with_shell};
+use super::run::start_with_shell;
 use super::sandboxes::Answer;
 use crate::dto::{CommandDto, NewSession, SessionDto};
 use crate::errors::ApiError;
+use crate::translate::exit_code;
 
 const SESSION: &str = "daytona.session.";
 const COMMAND: &str = "daytona.command.";

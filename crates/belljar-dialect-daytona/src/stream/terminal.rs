@@ -5,13 +5,14 @@ use std::sync::Arc;
 use axum::extract::ws::{Message, WebSocket};
 use belljar_core::{OutputStream, Session};
 use belljar_http::Turns;
-use belljar_types::{ExitStatus, OutputEvent, ProcessId, Termination};
+use belljar_types::{ExitStatus, OutputEvent, ProcessId};
 use bytes::Bytes;
 use futures_util::stream::{SplitSink, SplitStream};
 use futures_util::{SinkExt, StreamExt};
 use serde_json::json;
 
 use super::{Closing, close};
+use crate::translate::exit_code;
 
 /// How a terminal's end is told where it was no good one.
 const NOT_WELL: u16 = 1011;
@@ -58,10 +59,7 @@ async fn end(sink: &mut SplitSink<WebSocket, Message>, exit: &ExitStatus, tells_
 
 /// The code, and why it is not 0 if it is not.
 fn how(exit: &ExitStatus) -> serde_json::Map<String, serde_json::Value> {
-    let code = match exit.termination {
-        Termination::Exited(code) => code,
-        Termination::Signaled(signal) => 128 + i32::from(signal),
-    };
+    let code = exit_code(exit);
     let reason = match code {
         0 => None,
         130 => Some("Ctrl+C".to_owned()),
@@ -97,6 +95,8 @@ async fn up(mut stream: SplitStream<WebSocket>, session: &Session, turns: &Turns
 
 #[cfg(test)]
 mod tests {
+    use belljar_types::Termination;
+
     use super::*;
 
     #[test]

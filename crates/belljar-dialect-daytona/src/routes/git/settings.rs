@@ -12,7 +12,7 @@ use crate::errors::ApiError;
 /// `GET /git/remotes`.
 pub(in crate::routes) async fn remotes(inside: Inside, QueryOf(asked): QueryOf<InRepository>) -> Answer<Json<serde_json::Value>> {
     let listed = Repository::at(&inside, &asked.path).run(&["config", "--null", "--get-regexp", r"^remote\..*\.url$"]).await?;
-    Ok(Json(json!({ "remotes": super::parsing::remotes(&listed.only(belljar_types::StreamKind::Stdout)) })))
+    Ok(Json(json!({ "remotes": super::parsing::remotes(&listed.said.only(belljar_types::StreamKind::Stdout)) })))
 }
 
 /// `POST /git/remotes`.
@@ -49,7 +49,7 @@ fn place<'a>(inside: &'a Inside, scope: Option<&str>, path: Option<&'a str>) -> 
 pub(in crate::routes) async fn setting(inside: Inside, QueryOf(asked): QueryOf<SettingQuery>) -> Answer<Json<serde_json::Value>> {
     let (repository, scope) = place(&inside, asked.scope.as_deref(), asked.path.as_deref())?;
     let ran = repository.run(&["config", scope, "--null", "--get", plain("key", &asked.key)?]).await?;
-    let value = ran.only(belljar_types::StreamKind::Stdout);
+    let value = ran.said.only(belljar_types::StreamKind::Stdout);
     Ok(Json(json!({ "value": (ran.code() == 0).then(|| value.trim_end_matches('\0')) })))
 }
 
