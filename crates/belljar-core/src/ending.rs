@@ -48,7 +48,7 @@ impl Owner {
         let detail = self.sandbox.end.as_ref().map(|end| end.detail.clone()).unwrap_or_default();
         self.note(AuditAction::lifecycle("end", Phase::Done, [("cause", cause.as_str().to_owned()), ("detail", detail)])).await;
         let gone = Arc::new(Sandbox { state: last, ..self.sandbox.clone() });
-        self.view.send_replace(Arc::clone(&gone));
+        self.appear(Arc::clone(&gone));
         let recorded = self.record_end(last).await;
         self.shared.remove(&self.sandbox.id);
         self.place = None;

@@ -13,6 +13,7 @@ mod budgets;
 mod building;
 mod caller;
 mod carrying;
+mod changes;
 mod changing;
 mod config;
 mod creating;
@@ -69,6 +70,7 @@ pub use belljar_ports::{
 pub use building::{BuildBase, BuildPlan, BuildView, PlannedStep};
 pub use caller::{Caller, Denied, NewKey, fresh_secret};
 pub use carrying::{ImportSnapshot, Pushed};
+pub use changes::{Change, Changes};
 pub use config::ServiceConfig;
 pub use doctor::DoctorReport;
 pub use error::{CoreError, ErrorClass};

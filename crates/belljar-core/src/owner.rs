@@ -126,7 +126,7 @@ impl Owner {
 
     async fn make(&mut self, once: Option<&Once>) -> Result<Birth, CoreError> {
         match self.shared.store.reserve(self.shared.epoch, &self.sandbox, once).await {
-            Ok(Reserved::New) => {}
+            Ok(Reserved::New) => self.shared.news.tell(Arc::new(self.sandbox.clone()), None),
             Ok(Reserved::Before(before)) => return Ok(Birth::Before(Arc::from(before))),
             Err(error) => {
                 self.shared.note(&error);

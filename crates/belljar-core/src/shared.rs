@@ -12,6 +12,7 @@ use tokio_util::task::TaskTracker;
 use crate::activity::Activity;
 use crate::admission::Admission;
 use crate::building::Builds;
+use crate::changes::News;
 use crate::metering::{Counts, Meters};
 use crate::owner::Order;
 use crate::recorded::Told;
@@ -54,6 +55,8 @@ pub(crate) struct Shared {
     pub(crate) tapes: Option<Arc<dyn Tapes>>,
     pub(crate) meters: Arc<Meters>,
     pub(crate) courier: Arc<dyn Courier>,
+    /// What becomes of sandboxes.
+    pub(crate) news: News,
     /// Rung when something was entered that is to be told.
     pub(crate) tellings: Arc<Notify>,
     pub(crate) config: ServiceConfig,
@@ -89,6 +92,7 @@ impl Shared {
             secrets: parts.secrets,
             meters: Arc::new(meters),
             courier: parts.courier,
+            news: News::default(),
             tellings: Arc::default(),
             config: parts.config,
             epoch,

@@ -9,7 +9,6 @@
 //! The toolbox is spoken by the host: nothing of Daytona is in a sandbox. All of it stands below one prefix, so that it can be on the same origin as
 //! other fronts ([`router`]); what comes under a port's own host name is told by that name ([`attend`]).
 
-mod changes;
 mod dto;
 mod errors;
 mod names;

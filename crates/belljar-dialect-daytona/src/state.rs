@@ -5,7 +5,6 @@ use std::sync::Arc;
 use belljar_core::Service;
 use belljar_http::{Front, Gate, Known, PortTokens, Turns};
 
-use crate::changes::Changes;
 use crate::names::Names;
 use crate::routes::Terminals;
 
@@ -21,7 +20,6 @@ pub struct DaytonaState {
     pub(crate) turns: Arc<Turns>,
     pub(crate) names: Arc<Names>,
     pub(crate) terminals: Arc<Terminals>,
-    pub(crate) changes: Arc<Changes>,
 }
 
 impl DaytonaState {
@@ -36,7 +34,6 @@ impl DaytonaState {
             turns: Arc::default(),
             names: Arc::default(),
             terminals: Arc::default(),
-            changes: Arc::new(Changes::new(Arc::clone(&front.service))),
         }
     }
 }

@@ -43,6 +43,12 @@ impl Owner {
     /// What everybody sees from now on.
     pub(crate) fn show(&mut self, next: Sandbox) {
         self.sandbox = next;
-        self.view.send_replace(Arc::new(self.sandbox.clone()));
+        self.appear(Arc::new(self.sandbox.clone()));
+    }
+
+    /// Shows everybody a sandbox, and tells whoever listens.
+    pub(crate) fn appear(&self, now: Arc<Sandbox>) {
+        let before = self.view.send_replace(Arc::clone(&now));
+        self.shared.news.tell(now, Some(before));
     }
 }

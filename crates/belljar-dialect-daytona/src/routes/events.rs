@@ -12,14 +12,13 @@ use axum::extract::ws::{Message, WebSocket};
 use axum::extract::{State, WebSocketUpgrade};
 use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::Response;
-use belljar_http::Authenticated;
-use belljar_types::{ProcessId, Scope};
+use belljar_core::{Change, Changes};
+use belljar_types::ProcessId;
 use futures_util::stream::{SplitSink, SplitStream};
 use futures_util::{SinkExt, StreamExt};
 use serde_json::json;
 
 use super::sandboxes::Answer;
-use crate::changes::{Change, next};
 use crate::state::DaytonaState;
 use crate::stream::{Closing, accept, close};
 use crate::translate::{Links, sandbox_dto, state_of};
@@ -49,14 +48,13 @@ async fn tell(socket: WebSocket, state: DaytonaState, links: Links) {
     if !say(&mut sink, &format!("0{open}")).await {
         return;
     }
-    let who = match tokio::time::timeout(FIRST_MESSAGE, admitted(&state, &mut stream)).await {
-        Ok(Some(who)) => who,
+    let mut changes = match tokio::time::timeout(FIRST_MESSAGE, admitted(&state, &mut stream)).await {
+        Ok(Some(changes)) => changes,
         _ => {
             say(&mut sink, &format!("44{}", json!({ "message": "Unauthorized" }))).await;
             return close(&mut sink, Closing::normal()).await;
         }
     };
-    let mut changes = state.changes.listen();
     if !say(&mut sink, &format!("40{}", json!({ "sid": name }))).await {
         return;
     }
@@ -64,9 +62,8 @@ async fn tell(socket: WebSocket, state: DaytonaState, links: Links) {
     pings.reset();
     loop {
         let words = tokio::select! {
-            change = next(&mut changes) => match change {
-                Some(change) if change.sandbox.project == who.project => event(&change, &links),
-                Some(_) => continue,
+            change = changes.next() => match change {
+                Some(change) => event(&change, &links),
                 None => return,
             },
             message = stream.next() => match message {
@@ -95,13 +92,13 @@ async fn say(sink: &mut SplitSink<WebSocket, Message>, words: &str) -> bool {
     sink.send(Message::Text(words.into())).await.is_ok()
 }
 
-/// Who connects, by the key in the first message.
-async fn admitted(state: &DaytonaState, stream: &mut SplitStream<WebSocket>) -> Option<Authenticated> {
+/// What whoever connects may hear, by the key in the first message.
+async fn admitted(state: &DaytonaState, stream: &mut SplitStream<WebSocket>) -> Option<Changes> {
     let Message::Text(text) = stream.next().await?.ok()? else { return None };
     let token = token_of(&text)?;
     let value = HeaderValue::try_from(format!("Bearer {token}")).ok()?;
     let who = state.gate.admit(&HeaderMap::from_iter([(header::AUTHORIZATION, value)])).await.ok()?;
-    who.may(Scope::Read).then_some(who)
+    state.service.changes(&who).ok()
 }
 
 fn token_of(text: &str) -> Option<String> {
