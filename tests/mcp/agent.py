@@ -36,6 +36,12 @@ def running():
     return {sandbox["id"] for sandbox in server("/v1/sandboxes?state=running")["sandboxes"]}
 
 
+def best_template():
+    """What a sandbox is made from if nobody says otherwise."""
+    known = {template["name"] for template in server("/v1/templates")["templates"]}
+    return "code-interpreter-v1" if "code-interpreter-v1" in known else "base"
+
+
 @dataclass
 class Answer:
     text: str

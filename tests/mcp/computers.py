@@ -12,7 +12,7 @@ import urllib.error
 import urllib.request
 from contextlib import contextmanager
 
-from agent import running, server, visitor
+from agent import best_template, running, server, visitor
 from lab.checks import check, checked
 
 KEY = os.environ["BELLJAR_API_KEY"]
@@ -22,7 +22,7 @@ class Door:
     """`belljar mcp --listen` with these options."""
 
     def __init__(self, *options):
-        command = [os.environ["BELLJAR_BIN"], "mcp", "--listen", "127.0.0.1:0", "--template", "base", *options]
+        command = [os.environ["BELLJAR_BIN"], "mcp", "--listen", "127.0.0.1:0", *options]
         environment = {name: value for name, value in os.environ.items() if name != "BELLJAR_API_KEY"}
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=environment)
         self.url = self.process.stdout.readline().strip()
@@ -72,6 +72,7 @@ async def one_for_all():
         await line(f"{here.url}/one", "rm lines")
         async with visitor(f"{here.url}/one", KEY) as visiting:
             told = (await visiting.ask("sandbox_info")).text
+            check("from the best template there is", f"template: {best_template()}" in told)
             check("what there is besides", fork in told and "checkpoints: good" in told)
             check("a checkpoint of before", (await visiting.ask("restore_checkpoint", name="good")).is_error, False)
             check("with its files", (await visiting.ask("run_command", command="wc -l < lines")).text, "8\n[exit code 0]")
@@ -106,14 +107,14 @@ async def hanging_up():
 
 async def left_alone():
     before = running()
-    with door("--idle", "2s") as here:
-        started = await line(f"{here.url}/i", "echo one > file; sleep 5; cat file")
+    with door("--idle", "5s") as here:
+        started = await line(f"{here.url}/i", "echo one > file; sleep 8; cat file")
         check("it stays while it works", started, "one\n[exit code 0]")
         while running() != before:
             time.sleep(0.1)
         check("then it ends, and the next is a fresh one", (await line(f"{here.url}/i", "ls")), "[exit code 0]")
     end("i")
-    with door("--idle", "2s", "--pause-when-idle") as here:
+    with door("--idle", "5s", "--pause-when-idle") as here:
         await line(f"{here.url}/p", "echo kept > file")
         while running() != before:
             time.sleep(0.1)

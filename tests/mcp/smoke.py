@@ -7,7 +7,7 @@ import asyncio
 import base64
 from datetime import datetime, timedelta, timezone
 
-from agent import CANCELS, agent, running, server
+from agent import CANCELS, agent, best_template, running, server
 from lab.checks import check, checked
 
 TOOLS = {
@@ -143,6 +143,8 @@ async def lives():
         check("which is not ended", refused.is_error and "was given" in refused.text)
     check("nor left behind", running(), before | {other})
     server(f"/v1/sandboxes/{other}", "DELETE")
+    async with agent() as here:
+        check("from the best template there is", f"template: {best_template()}" in (await here.ask("sandbox_info")).text)
     async with agent("--template", "no-such-template") as here:
         answer = await here.ask("run_command", command="true")
         check("what cannot be made is told to the model", answer.is_error and "no-such-template" in answer.text)

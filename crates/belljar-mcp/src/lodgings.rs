@@ -24,6 +24,13 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// How many that ended one after the other a computer follows before something is wrong.
 const MOST_ENDED: u32 = 8;
 
+/// Whether a computer was there before.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Visit {
+    First,
+    Another,
+}
+
 /// The sandboxes of one connection, or of one request to a computer with a name.
 pub(crate) struct Lodgings {
     pub(crate) client: Client,
@@ -51,7 +58,7 @@ impl Lodgings {
         }
         let Place::Named(..) = self.place else { return Err(strange()) };
         match self.patiently(|| self.client.sandbox(&id)).await {
-            Ok(found) if self.place.has(&found) && is_there(&found) => self.visit(id).await,
+            Ok(found) if self.place.has(&found) && is_there(&found) => self.visit(id, Visit::Another).await,
             Err(error) if error.code() != Some("sandbox_not_found") => Err(ToolError::asked("find the sandbox")(error)),
             _ => Err(strange()),
         }
@@ -70,35 +77,37 @@ impl Lodgings {
                 made.id
             }
             Place::Named(name, _) => {
-                let found = self.named(name).await.map_err(ToolError::asked("find or make the sandbox"))?;
-                self.visit(found).await?
+                let (found, visit) = self.named(name).await.map_err(ToolError::asked("find or make the sandbox"))?;
+                self.visit(found, visit).await?
             }
         };
         Ok(own.insert(id).clone())
     }
 
     /// Holds what lives on without us: from now on it is idle, until its next visitor.
-    async fn visit(&self, id: SandboxId) -> Result<SandboxId, ToolError> {
+    async fn visit(&self, id: SandboxId, visit: Visit) -> Result<SandboxId, ToolError> {
         let lease = self.place.lease().as_secs();
-        let extended = self.patiently(|| self.client.set_lease(&id, lease, true)).await;
+        // Somebody may have given it longer; who has made it has given it time to be made.
+        let extended = self.patiently(|| self.client.set_lease(&id, lease, visit == Visit::Another)).await;
         extended.map_err(|error| self.failed(&id, "extend the lease", error))?;
         self.hold(id.clone());
         Ok(id)
     }
 
     /// The computer of that name. It follows the last one that had it, and whoever makes it at the same moment, here or elsewhere, makes the same one.
-    async fn named(&self, name: &ComputerName) -> Result<SandboxId, ClientError> {
+    async fn named(&self, name: &ComputerName) -> Result<(SandboxId, Visit), ClientError> {
         let metadata = vec![(COMPUTER.to_owned(), name.as_str().to_owned())];
         let newest = ListSandboxes { metadata, limit: Some(1), ..ListSandboxes::default() };
         let mut last = self.patiently(|| self.client.sandboxes(&newest)).await?.sandboxes.into_iter().next();
+        let mut visit = Visit::Another;
         for _ in 0..MOST_ENDED {
             let key = match &last {
-                Some(last) if is_there(last) => return Ok(last.id.clone()),
+                Some(last) if is_there(last) => return Ok((last.id.clone(), visit)),
                 Some(last) => format!("mcp:{}:after:{}", name.as_str(), last.id),
                 None => format!("mcp:{}:first", name.as_str()),
             };
             // One that was made with this key and has ended since is one more that it follows.
-            last = Some(self.make(&key).await?);
+            (last, visit) = (Some(self.make(&key).await?), Visit::First);
         }
         Err(ClientError::Answer { url: self.client.url().to_owned(), detail: "sandboxes that end as soon as they are made".to_owned() })
     }

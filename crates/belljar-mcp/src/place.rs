@@ -75,7 +75,8 @@ impl Place {
             Self::Given(_) => return None,
             Self::Made(like) | Self::Named(_, Computers { like, .. }) => (**like).clone(),
         };
-        request.lease_seconds = Some(self.lease().as_secs());
+        // Being made may take longer than nobody's using it is borne.
+        request.lease_seconds = Some(self.lease().max(HELD).as_secs());
         request.metadata.extend(self.mark(COMPUTER));
         Some(request)
     }
