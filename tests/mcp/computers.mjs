@@ -17,6 +17,7 @@ const { StreamableHTTPClientTransport } = require('@modelcontextprotocol/sdk/cli
 const { BELLJAR_API_KEY, BELLJAR_BIN } = process.env
 
 const door = spawn(BELLJAR_BIN, ['mcp', '--listen', '127.0.0.1:0', '--template', 'base'], { stdio: ['ignore', 'pipe', 'ignore'] })
+process.on('exit', () => door.kill())
 const [url] = await once(createInterface(door.stdout), 'line')
 
 async function visit(path, work) {
