@@ -69,14 +69,18 @@ impl Place {
         }
     }
 
+    /// The lease to make one with: being made may take longer than nobody's using it is borne.
+    pub(crate) fn first_lease(&self) -> Duration {
+        self.lease().max(HELD)
+    }
+
     /// What a sandbox that is made here is to be.
     pub(crate) fn like(&self) -> Option<CreateSandbox> {
         let mut request = match self {
             Self::Given(_) => return None,
             Self::Made(like) | Self::Named(_, Computers { like, .. }) => (**like).clone(),
         };
-        // Being made may take longer than nobody's using it is borne.
-        request.lease_seconds = Some(self.lease().max(HELD).as_secs());
+        request.lease_seconds = Some(self.first_lease().as_secs());
         request.metadata.extend(self.mark(COMPUTER));
         Some(request)
     }

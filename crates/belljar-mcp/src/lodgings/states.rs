@@ -6,7 +6,7 @@ use belljar_client::{ClientError, ListSandboxes, ListSnapshots, NewForks, NewSna
 use belljar_types::{SandboxId, escape_untrusted};
 use futures_util::future::join_all;
 
-use super::Lodgings;
+use super::{Lodgings, Visit};
 use crate::error::ToolError;
 use crate::place::{FORK_OF, Place};
 
@@ -21,13 +21,13 @@ impl Lodgings {
     /// A copy of a sandbox as it is now, which may be used as it is.
     pub(crate) async fn fork(&self, sandbox: &SandboxId) -> Result<SandboxView, ToolError> {
         let metadata = Some(self.place.mark(FORK_OF).into_iter().collect());
-        let lease_seconds = Some(self.place.lease().as_secs());
+        let lease_seconds = Some(self.place.first_lease().as_secs());
         let request = NewForks { count: 1, all_or_nothing: true, lease_seconds, metadata, ..NewForks::default() };
         let forks = self.once(|| self.client.fork_sandbox(sandbox, &request)).await;
         let forks = forks.map_err(|error| self.failed(sandbox, "make a fork", error))?;
         let nothing = || ClientError::Answer { url: self.client.url().to_owned(), detail: "a fork that is no sandbox".to_owned() };
         let fork = forks.into_iter().find_map(|fork| fork.sandbox).ok_or_else(nothing).map_err(ToolError::asked("make a fork"))?;
-        self.hold(fork.id.clone());
+        self.visit(fork.id.clone(), Visit::First).await?;
         Ok(fork)
     }
 
