@@ -38,6 +38,7 @@ def sandboxes(daytona):
         name=name, snapshot="base", language="python", labels={"mark": mark}, env_vars={"GREETING": "hello"}, auto_stop_interval=30
     )
     sandbox = daytona.create(wanted)
+    check("what it was given is not given back", sandbox.env, {})
     check("its state", sandbox.state.value, "started")
     check("its name", sandbox.name, name)
     check("its labels", {**sandbox.labels, PYTHON: "python"}, {"mark": mark, PYTHON: "python"})

@@ -1,5 +1,7 @@
 //! A sandbox as Daytona's clients know it.
 
+use std::collections::BTreeMap;
+
 use belljar_http::moment;
 use belljar_types::{Network, OnTimeout, PausedMemory, Sandbox, SandboxState, UserName};
 
@@ -30,7 +32,8 @@ pub(crate) fn sandbox_dto(sandbox: &Sandbox, links: &Links) -> SandboxDto {
         name: name_of(&sandbox.metadata).unwrap_or(sandbox.id.as_str()).to_owned(),
         snapshot: sandbox.template.to_string(),
         user: user_of(sandbox).as_ref().map_or(UserName::DEFAULT, UserName::as_str).to_owned(),
-        env: sandbox.spec.env.clone(),
+        // What is given to a sandbox is not given back: keys are in there, and whoever may only look would read them.
+        env: BTreeMap::new(),
         labels: labels(&sandbox.metadata),
         public: marks.public,
         network_block_all: marks.block_all || sandbox.spec.network == Network::None,
