@@ -6,7 +6,7 @@ use axum::extract::{Request, State};
 use axum::http::Method;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use belljar_core::{Caller, SandboxChange};
+use belljar_core::Caller;
 use belljar_http::{PortGrant, PortTokens, acting_for};
 use belljar_types::{KeyId, Sandbox, SandboxId, Scope, Timestamp};
 use hmac::{Hmac, KeyInit, Mac};
@@ -15,6 +15,7 @@ use subtle::ConstantTimeEq;
 
 use super::find::Found;
 use super::sandboxes::Answer;
+use super::settings::mark;
 use crate::state::DaytonaState;
 use crate::translate::Marks;
 
@@ -39,11 +40,7 @@ pub(super) async fn show(State(state): State<DaytonaState>, Found { who, sandbox
 
 /// `POST /sandbox/{sandbox}/signing-key/rotate`: all links from before are worth nothing.
 pub(super) async fn rotate(State(state): State<DaytonaState>, Found { who, sandbox }: Found) -> Answer<Json<Option<String>>> {
-    let mut marks = Marks::of(&sandbox.metadata).unwrap_or_default();
-    marks.links = marks.links.wrapping_add(1) % 100_000_000;
-    let mut metadata = sandbox.metadata.clone();
-    marks.put(&mut metadata);
-    let changed = state.service.update(&who, &sandbox.id, SandboxChange { metadata: Some(metadata), ..SandboxChange::default() }).await?;
+    let changed = mark(&state, &who, &sandbox, |marks| marks.links = marks.links.wrapping_add(1) % 100_000_000).await?;
     Ok(Json(key(&state.port_tokens, &changed)))
 }
 

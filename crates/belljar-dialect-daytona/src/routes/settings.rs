@@ -29,7 +29,8 @@ pub(super) async fn labels(
     JsonBody(new): JsonBody<Labels>,
 ) -> Answer<Json<Labels>> {
     check_labels(&new.labels)?;
-    let ours = sandbox.metadata.iter().filter(|(name, _)| !labels_of(&sandbox.metadata).contains_key(*name));
+    let before = labels_of(&sandbox.metadata);
+    let ours = sandbox.metadata.iter().filter(|(name, _)| !before.contains_key(*name));
     let metadata = new.labels.into_iter().chain(ours.map(|(name, value)| (name.clone(), value.clone()))).collect();
     let change = SandboxChange { metadata: Some(metadata), ..SandboxChange::default() };
     let changed = state.service.update(&who, &sandbox.id, change).await?;
@@ -37,7 +38,12 @@ pub(super) async fn labels(
 }
 
 /// Changes what Belljar has no field for.
-async fn mark(state: &DaytonaState, who: &Authenticated, sandbox: &Sandbox, set: impl FnOnce(&mut Marks)) -> Answer<Arc<Sandbox>> {
+pub(super) async fn mark(
+    state: &DaytonaState,
+    who: &Authenticated,
+    sandbox: &Sandbox,
+    set: impl FnOnce(&mut Marks),
+) -> Answer<Arc<Sandbox>> {
     let mut marks = Marks::of(&sandbox.metadata).unwrap_or_default();
     set(&mut marks);
     let mut metadata = sandbox.metadata.clone();
